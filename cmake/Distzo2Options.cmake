@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+option(DISTZO2_WERROR "Treat warnings as errors" OFF)
+option(DISTZO2_SANITIZE "Address and undefined-behaviour sanitizers" OFF)
+
+# What every target of ours is built with. No contraction: fma stands where the source says fma and nowhere else, so
+# that z and the update have the same bits on every instruction set (design section 2).
+add_library(distzo2_flags INTERFACE)
+target_include_directories(distzo2_flags INTERFACE "${PROJECT_SOURCE_DIR}")
+target_compile_options(distzo2_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-march=x86-64-v3 -ffp-contract=off -fno-math-errno>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion>
+  $<$<BOOL:${DISTZO2_WERROR}>:-Werror>)
+if(DISTZO2_SANITIZE)
+  target_compile_options(distzo2_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  target_link_options(distzo2_flags INTERFACE -fsanitize=address,undefined)
+endif()

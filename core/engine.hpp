@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "core/model_config.hpp"
+#include "core/packed_batch.hpp"
+#include "core/parameter_store.hpp"
+#include "core/perturbation.hpp"
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace distzo2 {
+
+/// Seconds spent in the parts of a step, summed over threads where threads work apart (bench step).
+struct StepTimes {
+  double z_s = 0, gemm_s = 0, attention_s = 0, norm_s = 0, rest_s = 0;
+  double gemm_flop = 0;
+};
+
+/// A model with its parameters and scratch memory: runs all evaluations of a batch forward together, stage by stage.
+class Engine {
+public:
+  Engine(ModelConfig config, UpdateRule rule, Compute compute);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  const ModelConfig& config() const;
+  ParameterStore& store();
+  const ParameterStore& store() const;
+
+  /// log_prob[e * terms + i] of every evaluation and loss term. Brings every tensor up to date on its way.
+  void forward(const PackedBatch& batch, const Perturbation& perturbation, std::span<double> log_prob);
+
+  std::size_t activation_bytes() const;  // allocated so far
+  StepTimes take_times();                // since the last call
+  /// What the bits of a continuation depend on: GEMM library and version, instruction set, compute precision, tiles.
+  std::string arithmetic_fingerprint() const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Bytes of activations and scratch for batches of at most this many tokens and terms.
+std::size_t activation_bytes(const ModelConfig& config, int evaluations, int tokens, int terms, int threads);
+
+}  // namespace distzo2

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <Kokkos_Core.hpp>
+#include <gtest/gtest.h>
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  Kokkos::ScopeGuard const guard(argc, argv);
+  return RUN_ALL_TESTS();
+}
