@@ -33,6 +33,9 @@ public:
   /// log_prob[e * terms + i] of every evaluation and loss term. Brings every tensor up to date on its way.
   void forward(const PackedBatch& batch, const Perturbation& perturbation, std::span<double> log_prob);
 
+  /// logits[(e * terms + i) * vocab + v] of the terms' tokens, whole rows: for tests and inspection.
+  void logits(const PackedBatch& batch, const Perturbation& perturbation, std::span<float> logits);
+
   std::size_t activation_bytes() const;  // allocated so far
   StepTimes take_times();                // since the last call
   /// What the bits of a continuation depend on: GEMM library and version, instruction set, compute precision, tiles.
