@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "core/precision.hpp"
+#include "core/schedule.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace distzo2 {
+
+// What a deck says, as plain structs: one a sublist. io/deck_valid_list.cpp documents every key. An empty path or
+// optional is a key that was left out; all paths are absolute.
+
+struct ModelSection {
+  std::filesystem::path folder;
+  bool allow_non_finite_weights = false;
+};
+
+/// The token put before every prompt: what the tokenizer says, none, or this id.
+struct LeadingToken {
+  enum class Kind : std::uint8_t { automatic, none, id } kind = Kind::automatic;
+  std::int32_t id = 0;
+  bool operator==(const LeadingToken&) const = default;
+};
+
+struct DataSection {
+  std::filesystem::path task;  // a JSON file; a bare name in the deck was looked up in the folders of tasks
+  std::filesystem::path train, dev, test;
+  std::optional<std::uint64_t> train_examples;  // none: all that are left
+  std::optional<std::uint64_t> dev_examples;    // none: the whole dev file, or no dev set where none is named
+  std::uint64_t split_seed = 0;
+  std::uint32_t max_length = 0;  // tokens
+  LeadingToken leading_token;
+  bool truncate = true;  // else longer examples are dropped
+};
+
+/// What every rank does where a loss or c is not finite.
+enum class NonFinite : std::uint8_t { skip, stop };
+
+struct ZoSection {
+  std::optional<Objective> objective;  // none: the task's
+  std::uint32_t steps = 0;
+  std::uint32_t batch = 0;
+  std::uint64_t seed = 0;
+  double epsilon = 0.0;
+  std::uint32_t directions = 1;  // q
+  DirectionKind kind = DirectionKind::gaussian;
+  Difference difference = Difference::central;
+  double learning_rate = 0.0;  // the peak
+  Schedule schedule = Schedule::constant;
+  std::uint32_t warm_up = 0;  // steps
+  double weight_decay = 0.0;
+  double clip = 0.0;             // |g| is limited to this times its running median; 0: off
+  double diverged_factor = 0.0;  // 0: off
+  NonFinite non_finite = NonFinite::skip;
+};
+
+struct PrecisionSection {
+  Storage storage = Storage::fp32;
+  Compute compute = Compute::fp32;
+  Rounding rounding = Rounding::stochastic;
+  std::uint32_t round_every = 1;
+  bool reproducible = true;
+};
+
+struct ParallelSection {
+  std::uint32_t threads = 0;  // 0: what OpenMP says (OMP_NUM_THREADS, else the cores of this process)
+};
+
+struct CheckpointSection {
+  double trajectory_sync_s = 1.0;      // 0: after every step
+  std::optional<double> time_limit_s;  // none: no limit
+};
+
+/// Every so many steps, or every so many seconds: exactly one of the two is not 0.
+struct Interval {
+  std::uint32_t steps = 0;
+  double seconds = 0.0;
+  bool operator==(const Interval&) const = default;
+};
+
+/// automatic: models under 10 GB, since base model and trajectory give any of them again.
+enum class WriteModels : std::uint8_t { automatic, always, never };
+
+struct OutputSection {
+  std::filesystem::path folder;  // empty: runs/<deck>-<NNN> in the current folder
+  Interval log_every;
+  std::optional<std::uint32_t> evaluate_every;  // steps; none: a fifth of the run; 0: at its start and end only
+  WriteModels write_models = WriteModels::automatic;
+};
+
+/// What the deck's author says a run must reach; compared at its end, a line in the summary.
+struct ExpectedSection {
+  std::optional<double> accuracy_at_least;
+  std::optional<double> final_loss_at_most;
+};
+
+struct RunConfig {
+  ModelSection model;
+  DataSection data;
+  ZoSection zo;
+  PrecisionSection precision;
+  ParallelSection parallel;
+  CheckpointSection checkpoint;
+  OutputSection output;
+  ExpectedSection expected;
+};
+
+/// Reads the deck (YAML, or XML by its extension), applies the options `--set sublist/key=value` in order, fills in the
+/// defaults and checks every key and what keys mean to each other. Throws Error(usage), or Error(file) where the deck
+/// cannot be read.
+RunConfig read_run_config(const std::filesystem::path& deck, const std::vector<std::string>& sets = {});
+
+/// The configuration as a deck that reads back to the same configuration on this machine.
+std::string resolved_deck_yaml(const RunConfig& config);
+
+struct KeyValue {
+  std::string key;    // "zo/learning rate"
+  std::string value;  // as in the resolved deck
+  bool operator==(const KeyValue&) const = default;
+};
+
+/// The keys that change the sequence of losses or theta, in a fixed order. Paths are not among them (a run may move):
+/// model and data have digests of their own.
+std::vector<KeyValue> mathematical_keys(const RunConfig& config);
+
+/// XXH3-64 of the mathematical keys and values.
+std::uint64_t mathematical_digest(const RunConfig& config);
+
+/// "zo/epsilon: 0.001 was 0.01" for each mathematical key in which two configurations differ.
+std::vector<std::string> mathematical_differences(const std::vector<KeyValue>& now,
+                                                  const std::vector<KeyValue>& before);
+
+/// lr of step t.
+double learning_rate(const ZoSection& zo, std::uint32_t t);
+
+/// Steps between two evaluations on the dev set; 0: at the start and the end only.
+std::uint32_t evaluation_interval(const RunConfig& config);
+
+}  // namespace distzo2
