@@ -68,7 +68,7 @@ struct PrecisionSection {
 };
 
 struct ParallelSection {
-  std::uint32_t threads = 0;  // 0: what OpenMP says (OMP_NUM_THREADS, else the cores of this process)
+  std::optional<std::uint32_t> threads;  // none: what OpenMP says (OMP_NUM_THREADS, else the cores of this process)
 };
 
 struct CheckpointSection {
