@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <immintrin.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+namespace distzo2 {
+
+/// Eight floats: the vector that the model kernels are written with (x86-64-v3 is the least we run on). Every reduction
+/// goes through two of them, so its order is fixed by the source and not by the compiler.
+using Lanes = float __attribute__((vector_size(32)));
+using WordLanes = std::uint32_t __attribute__((vector_size(32)));
+constexpr int lane_count = 8;
+
+inline Lanes load(const float* p) {
+  Lanes v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+inline void store(float* p, Lanes v) {
+  std::memcpy(p, &v, sizeof v);
+}
+inline Lanes broadcast(float x) {
+  return Lanes{x, x, x, x, x, x, x, x};
+}
+inline Lanes fma(Lanes a, Lanes b, Lanes c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
+inline Lanes larger(Lanes a, Lanes b) {
+  return a > b ? a : b;
+}
+
+/// The first n < 8 floats, zeros after them; and back.
+inline Lanes load_first(const float* p, int n) {
+  Lanes v{};
+  std::memcpy(&v, p, static_cast<std::size_t>(n) * sizeof(float));
+  return v;
+}
+inline void store_first(float* p, Lanes v, int n) {
+  std::memcpy(p, &v, static_cast<std::size_t>(n) * sizeof(float));
+}
+
+inline float sum(Lanes v) {
+  return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+inline float largest(Lanes v) {
+  float m = v[0];
+  for (int i = 1; i < lane_count; ++i) m = v[i] > m ? v[i] : m;
+  return m;
+}
+
+/// Sum of f(8 elements of x) over n elements in a fixed order: 16 partial sums, then a tree. f(0) must be 0.
+template <class F>
+float sum_over(const float* x, int n, F f) {
+  Lanes a{};
+  Lanes b{};
+  int i = 0;
+  for (; i + 2 * lane_count <= n; i += 2 * lane_count) {
+    a += f(load(x + i));
+    b += f(load(x + i + lane_count));
+  }
+  if (i + lane_count <= n) {
+    a += f(load(x + i));
+    i += lane_count;
+  }
+  if (i < n) {
+    // Lanes past the end must add nothing whatever f does with a zero.
+    float values[lane_count] = {};
+    store(values, f(load_first(x + i, n - i)));
+    b += load_first(values, n - i);
+  }
+  return sum(a + b);
+}
+
+/// e^x. Largest relative error 1.5e-7 (1.2 ulp); exactly 1 at 0; 0 below -87.33 (no subnormal results), infinite
+/// above 88.37, NaN where x is NaN. x = n ln 2 + r with |r| <= ln 2 / 2, and the Taylor polynomial of degree 7 for e^r.
+inline Lanes exp(Lanes x) {
+  constexpr float shift = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits
+  Lanes const shifted = fma(x, broadcast(1.44269504F), broadcast(shift));
+  Lanes const n = shifted - broadcast(shift);
+  Lanes r = fma(n, broadcast(-0.693147182F), x);
+  r = fma(n, broadcast(1.90465421e-9F), r);
+  Lanes p = broadcast(1.0F / 5040.0F);
+  p = fma(p, r, broadcast(1.0F / 720.0F));
+  p = fma(p, r, broadcast(1.0F / 120.0F));
+  p = fma(p, r, broadcast(1.0F / 24.0F));
+  p = fma(p, r, broadcast(1.0F / 6.0F));
+  p = fma(p, r, broadcast(0.5F));
+  p = fma(p, r, broadcast(1.0F));
+  p = fma(p, r, broadcast(1.0F));
+  WordLanes const exponent = std::bit_cast<WordLanes>(shifted) - std::bit_cast<std::uint32_t>(shift) + 127U;
+  Lanes const y = p * std::bit_cast<Lanes>(exponent << 23U);
+  Lanes const small = x < broadcast(-87.33F) ? Lanes{} : y;
+  return x > broadcast(88.37F) ? broadcast(std::numeric_limits<float>::infinity()) : small;
+}
+
+/// x / (1 + e^-x), within 3 ulp.
+inline Lanes silu(Lanes x) {
+  return x / (broadcast(1.0F) + exp(-x));
+}
+
+/// To bf16, nearest even, and back: what a 16-bit product would see. NaN stays NaN.
+inline Lanes round_bf16(Lanes x) {
+  WordLanes const bits = std::bit_cast<WordLanes>(x);
+  WordLanes const rounded = (bits + 0x7FFFU + ((bits >> 16U) & 1U)) & 0xFFFF0000U;
+  return x == x ? std::bit_cast<Lanes>(rounded) : x;
+}
+
+}  // namespace distzo2
