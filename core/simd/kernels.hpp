@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace distzo2 {
 
@@ -39,6 +40,7 @@ struct SimdKernels {
 /// The table chosen at start: the best the processor has, or what DISTZO2_ISA names ("avx2", "avx512"); an instruction
 /// set that the processor lacks or that does not exist is an Error (usage).
 const SimdKernels& simd_kernels();
+const SimdKernels& find_simd_kernels(std::string_view name);  // as if DISTZO2_ISA were `name`; "" for the best
 const SimdKernels& simd_kernels_avx2();
 const SimdKernels* simd_kernels_avx512();  // null where the processor lacks it
 
