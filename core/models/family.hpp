@@ -18,19 +18,21 @@ struct StageContext {
   const PackedBatch& batch;
   const Perturbation& perturbation;
   Compute compute;
-  Rows hidden;                 // (evaluations, tokens, hidden): the residual stream, fp32
-  struct Activations& scratch; // the family's other buffers, core/models/activations.hpp
+  Rows hidden;                  // (evaluations, tokens, hidden): the residual stream, fp32
+  struct Activations& scratch;  // the family's other buffers, core/models/activations.hpp
   PanelScratch& panels;
 };
 
 /// A family is a list of stages: embedding, block i, head. `weights[j]` are the block's tensors in the order in which
-/// the family's table lists them (an untied lm_head is the first of the head block). A stage sees its weights and the activations, never the model.
+/// the family's table lists them (an untied lm_head is the first of the head block). A stage sees its weights and the
+/// activations, never the model.
 struct Family {
   TensorTable (*table)(const ModelConfig& config);
   void (*embedding)(StageContext& ctx, std::span<const Weight> weights);
   void (*block)(StageContext& ctx, std::span<const Weight> weights, int layer);
-  /// The rows that the head matrix is multiplied with: final norm (and OPT-350m's project_out) of the loss terms' tokens.
-  /// out (evaluations, batch.terms.size(), width of the head matrix). The engine multiplies: log-probabilities or logits.
+  /// The rows that the head matrix is multiplied with: final norm (and OPT-350m's project_out) of the loss terms'
+  /// tokens. out (evaluations, batch.terms.size(), width of the head matrix). The engine multiplies: log-probabilities
+  /// or logits.
   void (*head)(StageContext& ctx, std::span<const Weight> weights, const Rows& out);
   /// The tensor that is the head matrix: lm_head or, tied, the token embedding.
   int (*head_matrix)(const ModelConfig& config, const TensorTable& table);

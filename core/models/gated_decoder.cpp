@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/models/gated_decoder.hpp"
+
+#include "core/kernels/elementwise.hpp"
+#include "core/kernels/norm.hpp"
+#include "core/models/activations.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace distzo2 {
+namespace {
+
+std::vector<TensorSpec> block_tensors(const ModelConfig& c, const std::string& prefix, bool head_norms) {
+  std::int64_t const q = c.heads * c.head_dim;
+  std::int64_t const kv = c.kv_heads * c.head_dim;
+  struct Matrix {
+    const char* name;
+    std::int64_t rows, cols;
+    bool bias;
+  };
+  Matrix const matrices[] = {
+      {"self_attn.q_proj", q, c.hidden, c.attention_bias},  {"self_attn.k_proj", kv, c.hidden, c.attention_bias},
+      {"self_attn.v_proj", kv, c.hidden, c.attention_bias}, {"self_attn.o_proj", c.hidden, q, c.attention_bias},
+      {"mlp.gate_proj", c.ffn, c.hidden, c.mlp_bias},       {"mlp.up_proj", c.ffn, c.hidden, c.mlp_bias},
+      {"mlp.down_proj", c.hidden, c.ffn, c.mlp_bias}};
+  std::vector<TensorSpec> tensors;
+  for (Matrix const& m : matrices) tensors.push_back({prefix + m.name + ".weight", m.rows, m.cols, true});
+  for (Matrix const& m : matrices) {
+    if (m.bias) tensors.push_back({prefix + m.name + ".bias", 1, m.rows, false});
+  }
+  tensors.push_back({prefix + "input_layernorm.weight", 1, c.hidden, false});
+  tensors.push_back({prefix + "post_attention_layernorm.weight", 1, c.hidden, false});
+  if (head_norms) {
+    tensors.push_back({prefix + "self_attn.q_norm.weight", 1, c.head_dim, false});
+    tensors.push_back({prefix + "self_attn.k_norm.weight", 1, c.head_dim, false});
+  }
+  return tensors;
+}
+
+}  // namespace
+
+TensorTable gated_table(const ModelConfig& config, bool head_norms) {
+  std::vector<std::vector<TensorSpec>> blocks;
+  blocks.push_back({{"model.embed_tokens.weight", config.vocab, config.hidden, true}});
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    blocks.push_back(block_tensors(config, "model.layers." + std::to_string(i) + ".", head_norms));
+  }
+  std::vector<TensorSpec> head;
+  if (!config.tied_head) head.push_back({"lm_head.weight", config.vocab, config.hidden, true});
+  head.push_back({"model.norm.weight", 1, config.hidden, false});
+  blocks.push_back(head);
+  return make_tensor_table(blocks);
+}
+
+void gated_embedding(StageContext& ctx, std::span<const Weight> weights) {
+  prepare_batch(ctx);
+  ctx.scratch.rope.reserve(ctx.config.rope, static_cast<int>(ctx.config.head_dim),
+                           std::ranges::max(ctx.batch.positions) + 1);
+  lookup_rows(ctx.exec, ctx.hidden, ctx.batch.ids, weights[0], ctx.perturbation, false, ctx.panels);
+}
+
+void gated_block(StageContext& ctx, std::span<const Weight> weights, bool head_norms) {
+  ModelConfig const& c = ctx.config;
+  int const head_dim = static_cast<int>(c.head_dim);
+  int const q_features = static_cast<int>(c.heads) * head_dim;
+  int const kv_features = static_cast<int>(c.kv_heads) * head_dim;
+  int const ffn = static_cast<int>(c.ffn);
+  Weight const &wq = weights[0], &wk = weights[1], &wv = weights[2], &wo = weights[3];
+  Weight const &w_gate = weights[4], &w_up = weights[5], &w_down = weights[6];
+
+  load_vectors(ctx, weights);
+  VectorCursor vectors(ctx, 7);
+  float const* const bq = vectors.take(c.attention_bias);
+  float const* const bk = vectors.take(c.attention_bias);
+  float const* const bv = vectors.take(c.attention_bias);
+  float const* const bo = vectors.take(c.attention_bias);
+  float const* const b_gate = vectors.take(c.mlp_bias);
+  float const* const b_up = vectors.take(c.mlp_bias);
+  float const* const b_down = vectors.take(c.mlp_bias);
+  float const* const attention_norm = vectors.take(true);
+  float const* const mlp_norm = vectors.take(true);
+  float const* const q_norm = vectors.take(head_norms);
+  float const* const k_norm = vectors.take(head_norms);
+
+  auto const norm = [&](const Rows& y, const Rows& x, const float* weight, int size) {
+    ScopedTime const time(ctx.scratch.norm_s);
+    rms_norm(ctx.exec, y, x, weight, size, c.norm_eps);
+  };
+
+  Rows const branch = branch_rows(ctx);
+  norm(branch, ctx.hidden, attention_norm, branch.features);
+  Rows const qkv = wide_rows(ctx, q_features + 2 * kv_features);
+  Rows const q = qkv.columns(0, q_features);
+  Rows const k = qkv.columns(q_features, kv_features);
+  linear(ctx, q, branch, wq, bq);
+  linear(ctx, k, branch, wk, bk);
+  linear(ctx, qkv.columns(q_features + kv_features, kv_features), branch, wv, bv);
+  if (head_norms) {
+    norm(q, q, q_norm, head_dim);
+    norm(k, k, k_norm, head_dim);
+  }
+  rotate(ctx.exec, q, head_dim, ctx.batch.positions, ctx.scratch.rope);
+  rotate(ctx.exec, k, head_dim, ctx.batch.positions, ctx.scratch.rope);
+  linear(ctx, branch, attend(ctx, qkv), wo, bo);
+  add_rows(ctx.exec, ctx.hidden, branch);
+
+  norm(branch, ctx.hidden, mlp_norm, branch.features);
+  Rows const mlp = wide_rows(ctx, 2 * ffn);
+  Rows const gate = mlp.columns(0, ffn);
+  Rows const up = mlp.columns(ffn, ffn);
+  linear(ctx, gate, branch, w_gate, b_gate);
+  linear(ctx, up, branch, w_up, b_up);
+  silu_multiply(ctx.exec, gate, up);
+  linear(ctx, branch, gate, w_down, b_down);
+  add_rows(ctx.exec, ctx.hidden, branch);
+}
+
+void gated_head(StageContext& ctx, std::span<const Weight> weights, const Rows& out) {
+  load_vectors(ctx, weights);
+  gather_terms(ctx.exec, out, ctx.hidden, ctx.batch.terms);
+  ScopedTime const time(ctx.scratch.norm_s);
+  rms_norm(ctx.exec, out, out, ctx.scratch.vector_of.back(), out.features, ctx.config.norm_eps);
+}
+
+int gated_head_matrix(const ModelConfig& config, const TensorTable& table) {
+  return find_tensor(table, config.tied_head ? "model.embed_tokens.weight" : "lm_head.weight");
+}
+
+}  // namespace distzo2

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/error.hpp"
+#include "core/kernels/elementwise.hpp"
+#include "core/kernels/norm.hpp"
+#include "core/models/activations.hpp"
+#include "core/models/families.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace distzo2 {
+namespace {
+
+constexpr int position_offset = 2;  // the position table's first two rows are never read
+
+bool projected(const ModelConfig& c) {
+  return c.embed_dim != c.hidden;
+}
+
+/// A block's tensors: q k v o, fc1 fc2; then their biases in the same order; then weight and bias of the norm of
+/// attention and of the norm of the MLP.
+std::vector<TensorSpec> block_tensors(const ModelConfig& c, const std::string& prefix) {
+  struct Matrix {
+    const char* name;
+    std::int64_t rows, cols;
+  };
+  Matrix const matrices[] = {{"self_attn.q_proj", c.hidden, c.hidden},
+                             {"self_attn.k_proj", c.hidden, c.hidden},
+                             {"self_attn.v_proj", c.hidden, c.hidden},
+                             {"self_attn.out_proj", c.hidden, c.hidden},
+                             {"fc1", c.ffn, c.hidden},
+                             {"fc2", c.hidden, c.ffn}};
+  std::vector<TensorSpec> tensors;
+  for (Matrix const& m : matrices) tensors.push_back({prefix + m.name + ".weight", m.rows, m.cols, true});
+  for (Matrix const& m : matrices) {
+    if (c.enable_bias) tensors.push_back({prefix + m.name + ".bias", 1, m.rows, false});
+  }
+  for (const char* const name : {"self_attn_layer_norm", "final_layer_norm"}) {
+    if (!c.norm_affine) continue;
+    tensors.push_back({prefix + name + ".weight", 1, c.hidden, false});
+    tensors.push_back({prefix + name + ".bias", 1, c.hidden, false});
+  }
+  return tensors;
+}
+
+/// Embedding block: token table, position table, project_in. Head block: lm_head unless tied, project_out, final norm.
+TensorTable opt_table(const ModelConfig& c) {
+  std::vector<std::vector<TensorSpec>> blocks;
+  blocks.push_back({{"model.decoder.embed_tokens.weight", c.vocab, c.embed_dim, true},
+                    {"model.decoder.embed_positions.weight", c.max_positions + position_offset, c.hidden, true}});
+  if (projected(c)) blocks[0].push_back({"model.decoder.project_in.weight", c.hidden, c.embed_dim, true});
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    blocks.push_back(block_tensors(c, "model.decoder.layers." + std::to_string(i) + "."));
+  }
+  std::vector<TensorSpec> head;
+  if (!c.tied_head) head.push_back({"lm_head.weight", c.vocab, c.embed_dim, true});
+  if (projected(c)) head.push_back({"model.decoder.project_out.weight", c.embed_dim, c.hidden, true});
+  if (c.final_norm && c.norm_affine) {
+    head.push_back({"model.decoder.final_layer_norm.weight", 1, c.hidden, false});
+    head.push_back({"model.decoder.final_layer_norm.bias", 1, c.hidden, false});
+  }
+  blocks.push_back(head);
+  return make_tensor_table(blocks);
+}
+
+void opt_norm(StageContext& ctx, const Rows& y, const Rows& x, const float* weight, const float* bias) {
+  ScopedTime const time(ctx.scratch.norm_s);
+  layer_norm(ctx.exec, y, x, weight, bias, ctx.config.norm_eps);
+}
+
+void opt_embedding(StageContext& ctx, std::span<const Weight> weights) {
+  prepare_batch(ctx);
+  std::int64_t const longest = std::ranges::max(ctx.batch.positions) + std::int64_t{1};
+  if (longest > ctx.config.max_positions) {
+    throw Error(ExitCode::usage, "a sequence of " + std::to_string(longest) + " tokens: the model takes at most " +
+                                     std::to_string(ctx.config.max_positions) + " (max_position_embeddings)");
+  }
+  std::vector<std::int32_t>& rows = ctx.scratch.position_rows;
+  rows.assign(ctx.batch.positions.begin(), ctx.batch.positions.end());
+  for (std::int32_t& row : rows) row += position_offset;
+  if (projected(ctx.config)) {
+    Rows const narrow = wide_rows(ctx, ctx.config.embed_dim);
+    lookup_rows(ctx.exec, narrow, ctx.batch.ids, weights[0], ctx.perturbation, false, ctx.panels);
+    linear(ctx, ctx.hidden, narrow, weights[2], nullptr);
+  } else {
+    lookup_rows(ctx.exec, ctx.hidden, ctx.batch.ids, weights[0], ctx.perturbation, false, ctx.panels);
+  }
+  lookup_rows(ctx.exec, ctx.hidden, rows, weights[1], ctx.perturbation, true, ctx.panels);
+}
+
+void opt_block(StageContext& ctx, std::span<const Weight> weights, int) {
+  ModelConfig const& c = ctx.config;
+  int const hidden = static_cast<int>(c.hidden);
+  Weight const &wq = weights[0], &wk = weights[1], &wv = weights[2], &wo = weights[3];
+  Weight const &w1 = weights[4], &w2 = weights[5];
+
+  load_vectors(ctx, weights);
+  VectorCursor vectors(ctx, 6);
+  float const* const bq = vectors.take(c.enable_bias);
+  float const* const bk = vectors.take(c.enable_bias);
+  float const* const bv = vectors.take(c.enable_bias);
+  float const* const bo = vectors.take(c.enable_bias);
+  float const* const b1 = vectors.take(c.enable_bias);
+  float const* const b2 = vectors.take(c.enable_bias);
+  float const* const attention_norm = vectors.take(c.norm_affine);
+  float const* const attention_norm_bias = vectors.take(c.norm_affine);
+  float const* const mlp_norm = vectors.take(c.norm_affine);
+  float const* const mlp_norm_bias = vectors.take(c.norm_affine);
+
+  // 350m reads the residual stream as it is and normalises it after each addition.
+  Rows const branch = branch_rows(ctx);
+  Rows const input = c.norm_before ? branch : ctx.hidden;
+  if (c.norm_before) opt_norm(ctx, branch, ctx.hidden, attention_norm, attention_norm_bias);
+  Rows const qkv = wide_rows(ctx, 3 * hidden);
+  linear(ctx, qkv.columns(0, hidden), input, wq, bq);
+  linear(ctx, qkv.columns(hidden, hidden), input, wk, bk);
+  linear(ctx, qkv.columns(2 * hidden, hidden), input, wv, bv);
+  linear(ctx, branch, attend(ctx, qkv), wo, bo);
+  add_rows(ctx.exec, ctx.hidden, branch);
+  if (!c.norm_before) opt_norm(ctx, ctx.hidden, ctx.hidden, attention_norm, attention_norm_bias);
+
+  if (c.norm_before) opt_norm(ctx, branch, ctx.hidden, mlp_norm, mlp_norm_bias);
+  Rows const mlp = wide_rows(ctx, c.ffn);
+  linear(ctx, mlp, input, w1, b1);
+  relu(ctx.exec, mlp);
+  linear(ctx, branch, mlp, w2, b2);
+  add_rows(ctx.exec, ctx.hidden, branch);
+  if (!c.norm_before) opt_norm(ctx, ctx.hidden, ctx.hidden, mlp_norm, mlp_norm_bias);
+}
+
+void opt_head(StageContext& ctx, std::span<const Weight> weights, const Rows& out) {
+  ModelConfig const& c = ctx.config;
+  load_vectors(ctx, weights);
+  std::size_t const after_lm_head = c.tied_head ? 0 : 1;
+  Rows const rows = projected(c) ? ctx.scratch.branch.shape(out.evaluations, out.tokens, ctx.hidden.features) : out;
+  gather_terms(ctx.exec, rows, ctx.hidden, ctx.batch.terms);
+  if (c.final_norm) {
+    VectorCursor vectors(ctx, after_lm_head + (projected(c) ? 1 : 0));
+    float const* const weight = vectors.take(c.norm_affine);
+    opt_norm(ctx, rows, rows, weight, vectors.take(c.norm_affine));
+  }
+  if (projected(c)) linear(ctx, out, rows, weights[after_lm_head], nullptr);
+}
+
+int opt_head_matrix(const ModelConfig& config, const TensorTable& table) {
+  return find_tensor(table, config.tied_head ? "model.decoder.embed_tokens.weight" : "lm_head.weight");
+}
+
+}  // namespace
+
+/// OPT, 125m to 175b: learned positions, LayerNorm, ReLU, biases; 350m's projections and late norms.
+const Family& opt_family() {
+  static constexpr Family family{opt_table, opt_embedding, opt_block, opt_head, opt_head_matrix};
+  return family;
+}
+
+}  // namespace distzo2
