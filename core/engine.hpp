@@ -12,11 +12,15 @@
 
 namespace distzo2 {
 
-/// Seconds spent in the parts of a step, summed over threads where threads work apart (bench step).
-struct StepTimes {
-  double z_s = 0, gemm_s = 0, attention_s = 0, norm_s = 0, rest_s = 0;
+/// Where the time of the matrix products went: a mean over threads, since the last call (bench step).
+struct LinearTimes {
+  double weights_s = 0;  // z, the deferred update, perturbed panels
+  double gemm_s = 0;     // multiplying
   double gemm_flop = 0;
 };
+
+/// The tensors of a model, as its family lays them out.
+TensorTable tensor_table(const ModelConfig& config);
 
 /// A model with its parameters and scratch memory: runs all evaluations of a batch forward together, stage by stage.
 class Engine {
@@ -37,7 +41,7 @@ public:
   void logits(const PackedBatch& batch, const Perturbation& perturbation, std::span<float> logits);
 
   std::size_t activation_bytes() const;  // allocated so far
-  StepTimes take_times();                // since the last call
+  LinearTimes take_linear_times();
   /// What the bits of a continuation depend on: GEMM library and version, instruction set, compute precision, tiles.
   std::string arithmetic_fingerprint() const;
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "core/precision.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace distzo2 {
+
+/// The shape of one host GEMM call: c (m, n) = a (m, k) * b (n, k)^T, row-major, b and c contiguous. It depends on the
+/// model only: rows of activations come in tiles of a fixed number, so a row's bits depend on nothing but the row.
+struct GemmShape {
+  Compute compute = Compute::fp32;  // bf16: a and b hold bf16 values (see `native_bf16`)
+  int m = 0, n = 0, k = 0;
+  std::int64_t lda = 0;  // elements between rows of a
+  auto operator<=>(const GemmShape&) const = default;
+};
+
+/// A prepared single-threaded GEMM (design section 4): oneDNN, or KokkosBlas where DISTZO2_GEMM=kokkosblas.
+class Gemm {
+public:
+  virtual ~Gemm() = default;
+  /// a and b are float, or bf16 words where the shape's compute is bf16. Threads with different `thread` may run at
+  /// once.
+  virtual void run(int thread, float* c, const void* a, const void* b) = 0;
+};
+
+/// Prepared once a shape and kept for the life of the process; call outside the step loop first (it compiles kernels).
+Gemm& gemm_for(const GemmShape& shape);
+
+/// Whether this processor multiplies bf16 inputs directly. Where not, `linear` rounds to bf16 and multiplies in fp32.
+bool native_bf16();
+
+/// Library, version and instruction set of the GEMMs: a part of the arithmetic fingerprint.
+std::string gemm_fingerprint();
+
+}  // namespace distzo2

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "core/exec.hpp"
+#include "core/gemm.hpp"
+#include "core/parameter_store.hpp"
+#include "core/perturbation.hpp"
+#include "core/simd/kernels.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace distzo2 {
+
+// Tile and panel shapes. They are part of the arithmetic fingerprint and depend on the model alone: a row's bits depend
+// on nothing but the row. Chosen by measurement (docs/performance.md): both signs of a panel and a tile of activations
+// stay in a 1 MiB cache, and the GEMM reaches 0.95 of its peak.
+constexpr int head_row_tile = 32;  // rows of activations a call, where few tokens carry a loss
+constexpr int panel_rows(std::int64_t cols) {
+  return cols <= 1024 ? 64 : cols <= 4096 ? 32 : 16;
+}
+
+/// Elements of theta that are updated and perturbed at a time: theta, z and the results stay in the first-level cache.
+constexpr std::int64_t chunk_elements = 1024;
+
+/// One thread's buffers and its clock.
+struct ThreadPanels {
+  std::vector<float> theta;           // a panel of weights as fp32 (16-bit storage)
+  std::vector<std::vector<float>> w;  // perturbed panels, one an evaluation of a direction; bf16 words or floats
+  std::vector<float> z;               // (chunk_elements)
+  std::vector<float> scratch;         // (chunk_elements) for the update
+  std::vector<float> tile;            // a GEMM's result (row tile, panel rows)
+  double z_s = 0, gemm_s = 0;         // time in making weights and in multiplying
+};
+
+/// All buffers of `linear`, kept between calls: per-thread panels and the activations rounded to the compute precision.
+class PanelScratch {
+public:
+  explicit PanelScratch(const HostExec& exec) : threads_(static_cast<std::size_t>(exec.concurrency())) {
+    for (ThreadPanels& t : threads_) {
+      t.z.resize(chunk_elements);
+      t.scratch.resize(chunk_elements);
+    }
+  }
+  /// Buffers for panels of this many elements, `group` of them at once; allocates only where they have to grow.
+  void prepare(std::int64_t panel_elements, std::int64_t tile_elements, std::size_t group);
+  ThreadPanels& thread(int i) { return threads_[static_cast<std::size_t>(i)]; }
+  std::vector<ThreadPanels>& threads() { return threads_; }
+  std::vector<float>& rounded() { return rounded_; }     // x in the compute precision
+  std::vector<double>& partials() { return partials_; }  // of linear_log_prob
+  std::size_t bytes() const;
+  double gemm_flop = 0;
+
+private:
+  std::vector<ThreadPanels> threads_;
+  std::vector<float> rounded_;
+  std::vector<double> partials_;
+};
+
+/// Evaluations of one direction, which share their z. Direction 0: clean weights.
+struct DirectionGroup {
+  std::uint32_t direction = 0;
+  std::vector<int> evaluations;
+};
+std::vector<DirectionGroup> group_by_direction(const Perturbation& p);
+
+/// fp32 values of elements [offset, offset + n) of the tensor, n <= a panel: pending records applied, the absorbed ones
+/// written back. Points into the store (fp32) or into t.theta.
+const float* bring_up_to_date(const Weight& w, std::int64_t offset, std::int64_t n, ThreadPanels& t);
+
+/// The same for a reader that must not write: replays into `out`.
+void replay(const Weight& w, std::int64_t offset, std::int64_t n, float* out, float* scratch);
+
+/// Panels of this group from theta: t.w[j] is round_C(fma(scale, z, theta)) of group.evaluations[j]. A clean evaluation
+/// in fp32 gives theta itself. Returns the panel of group member j through `panel`.
+void make_panels(const Weight& w, std::int64_t offset, std::int64_t n, const float* theta, const Perturbation& p,
+                 const DirectionGroup& group, Compute compute, ThreadPanels& t);
+const void* panel(const float* theta, const DirectionGroup& group, std::size_t j, Compute compute,
+                  const ThreadPanels& t);
+
+void fill_direction(float* z, const Perturbation& p, std::uint32_t direction, std::uint64_t first, std::int64_t n);
+
+using Clock = std::chrono::steady_clock;
+inline double seconds_since(Clock::time_point t) {
+  return std::chrono::duration<double>(Clock::now() - t).count();
+}
+
+}  // namespace distzo2
