@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "io/trajectory_file.hpp"
+
+#include "core/error.hpp"
+#include "io/trajectory_format.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+namespace distzo2 {
+namespace {
+
+Error system_error(const std::filesystem::path& path, const char* what) {
+  return Error(ExitCode::file, fmt::format("{}: {} failed: {}", path.string(), what, std::strerror(errno)));
+}
+
+/// A trajectory holds at most this much: a billion steps would be 64 GB, far from any run.
+constexpr std::uintmax_t size_limit = std::uintmax_t{16} << 30;
+
+}  // namespace
+
+Trajectory read_trajectory(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be read: {}", path.string(), error.message()));
+  if (size > size_limit)
+    throw Error(ExitCode::file, fmt::format("{}: {} bytes is more than a trajectory can have", path.string(), size));
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes(size, '\0');
+  if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
+    throw Error(ExitCode::file, fmt::format("{}: cannot be read", path.string()));
+  return decode_trajectory(bytes, path.string());
+}
+
+TrajectoryWriter::TrajectoryWriter(const std::filesystem::path& path, const TrajectoryHeader& header, double sync_s)
+    : path_(path), header_(header) {
+  // Written beside and renamed: a trajectory that exists has a whole header.
+  std::filesystem::path partial = path;
+  partial += ".partial";
+  file_ = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+  if (file_ < 0) throw system_error(partial, "creating it");
+  write(encode_header(header));
+  sync();
+  if (::rename(partial.c_str(), path.c_str()) != 0) throw system_error(path_, "renaming it into place");
+  start_syncing(sync_s);
+}
+
+TrajectoryWriter::TrajectoryWriter(const std::filesystem::path& path, const Trajectory& found, double sync_s)
+    : path_(path), header_(found.header) {
+  file_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file_ < 0) throw system_error(path_, "opening it");
+  if (::ftruncate(file_, static_cast<off_t>(found.whole_bytes)) != 0)
+    throw system_error(path_, "cutting the torn tail off");
+  start_syncing(sync_s);
+}
+
+TrajectoryWriter::~TrajectoryWriter() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (syncer_.joinable()) syncer_.join();
+  ::close(file_);
+}
+
+void TrajectoryWriter::start_syncing(double sync_s) {
+  sync_each_ = sync_s <= 0;
+  if (sync_each_) return;
+  syncer_ = std::thread([this, period = std::chrono::duration<double>(sync_s)] {
+    std::unique_lock lock(mutex_);
+    while (!stop_) {
+      wake_.wait_for(lock, period, [this] { return stop_; });
+      if (!std::exchange(dirty_, false)) continue;
+      lock.unlock();
+      const bool failed = ::fdatasync(file_) != 0;
+      const auto failure = failed ? std::make_exception_ptr(system_error(path_, "syncing it")) : nullptr;
+      lock.lock();
+      if (failed) failure_ = failure;  // never tried again: what the system dropped cannot be known
+    }
+  });
+}
+
+void TrajectoryWriter::fail_if_failed() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void TrajectoryWriter::write(const std::string& bytes) {
+  fail_if_failed();
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = ::write(file_, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw system_error(path_, "writing it");
+    done += static_cast<std::size_t>(n);
+  }
+  if (sync_each_) return sync();
+  const std::lock_guard lock(mutex_);
+  dirty_ = true;
+}
+
+void TrajectoryWriter::append(const StepRecord& record) {
+  write(encode_record(header_, record));
+}
+void TrajectoryWriter::append(const DigestRecord& record) {
+  write(encode_record(header_, record));
+}
+
+void TrajectoryWriter::sync() {
+  fail_if_failed();
+  if (::fdatasync(file_) != 0) throw system_error(path_, "syncing it");
+}
+
+}  // namespace distzo2

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "core/step.hpp"
+#include "core/trajectory_record.hpp"
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace distzo2 {
+
+/// What stands before the records: all that, with the base model, makes any theta_t again.
+struct TrajectoryHeader {
+  std::uint32_t generator_version = 1;  // of core/random.hpp
+  UpdateRule rule;
+  StepRule step;
+  Objective objective = Objective::classification;
+  std::uint64_t theta0_digest = 0;  // of the base model as imported
+  std::uint64_t deck_digest = 0;    // of the deck's mathematical keys
+  std::uint64_t data_digest = 0;    // of the training examples' tokens
+  std::string mathematical_keys;    // "key = value" lines, so that a difference can be named
+  std::string fingerprint;          // arithmetic of the machine that began the run
+};
+
+/// theta's digest at a step: after records 0 .. t - 1.
+struct DigestRecord {
+  std::uint32_t t = 0;
+  std::uint64_t theta_digest = 0;
+};
+
+struct Trajectory {
+  TrajectoryHeader header;
+  std::vector<StepRecord> steps;  // steps[i].t == i
+  std::vector<DigestRecord> digests;
+  std::uint64_t whole_bytes = 0;  // up to the end of the last whole record
+  bool torn = false;              // bytes after that were a record cut short
+};
+
+/// Reads `trajectory.zoj`. A tail that is not a whole record is left out; anything else that is wrong (magic, version,
+/// checksum, order) throws Error (file) with record number and cause.
+Trajectory read_trajectory(const std::filesystem::path& path);
+
+/// XXH3-64 over t, g and L of the records: equal runs have equal digests.
+std::uint64_t trajectory_digest(const std::vector<StepRecord>& steps);
+
+/// Appends records: each is handed to the system at once (so that only a crash of the machine loses it) and synced by a
+/// helper thread at most once in `sync_s` seconds (0: at every record, by the caller). A write or sync that fails
+/// throws Error (file) from the next call.
+class TrajectoryWriter {
+public:
+  /// A new file; the path must not exist.
+  TrajectoryWriter(const std::filesystem::path& path, const TrajectoryHeader& header, double sync_s);
+  /// Goes on after `found`, cutting a torn tail off.
+  TrajectoryWriter(const std::filesystem::path& path, const Trajectory& found, double sync_s);
+  ~TrajectoryWriter();
+  TrajectoryWriter(const TrajectoryWriter&) = delete;
+  TrajectoryWriter& operator=(const TrajectoryWriter&) = delete;
+
+  void append(const StepRecord& record);
+  void append(const DigestRecord& record);
+  void sync();  // returns when all records are on the device
+
+private:
+  void write(const std::string& bytes);
+  void start_syncing(double sync_s);
+  void fail_if_failed();
+
+  std::filesystem::path path_;
+  int file_ = -1;
+  TrajectoryHeader header_;
+  bool sync_each_ = false;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool dirty_ = false, stop_ = false;
+  std::exception_ptr failure_;
+  std::thread syncer_;
+};
+
+}  // namespace distzo2

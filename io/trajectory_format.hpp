@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "io/trajectory_file.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace distzo2 {
+
+// The bytes of trajectory.zoj, little-endian:
+//   header: magic "ZOJ1", u32 format version, u32 length of what follows, fields, strings (u32 length, bytes), u64 XXH3
+//   record: u32 kind (1 step, 2 digest), u32 t, then
+//     step:   f64 lr, f32 wd, f32 c[q], f64 g[q], f64 g_raw[q], f64 L[E], padding
+//     digest: u64 digest, padding
+//     u64 XXH3-64 of the bytes before. One size for both: 64 bytes for q = 1.
+
+std::string encode_header(const TrajectoryHeader& header);
+std::string encode_record(const TrajectoryHeader& header, const StepRecord& record);
+std::string encode_record(const TrajectoryHeader& header, const DigestRecord& record);
+std::size_t record_size(const TrajectoryHeader& header);
+
+/// Everything whole in these bytes; `name` stands in messages.
+Trajectory decode_trajectory(std::string_view bytes, const std::string& name);
+
+}  // namespace distzo2
