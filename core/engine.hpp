@@ -12,10 +12,12 @@
 
 namespace distzo2 {
 
-/// Where the time of the matrix products went: a mean over threads, since the last call (bench step).
-struct LinearTimes {
-  double weights_s = 0;  // z, the deferred update, perturbed panels
-  double gemm_s = 0;     // multiplying
+/// Where the time of passes went since the last call (bench step). Weights and GEMM are means over threads.
+struct PassTimes {
+  double weights_s = 0;    // z, the deferred update, perturbed panels
+  double gemm_s = 0;       // multiplying
+  double attention_s = 0;  // wall time
+  double norm_s = 0;       // wall time
   double gemm_flop = 0;
 };
 
@@ -41,7 +43,7 @@ public:
   void logits(const PackedBatch& batch, const Perturbation& perturbation, std::span<float> logits);
 
   std::size_t activation_bytes() const;  // allocated so far
-  LinearTimes take_linear_times();
+  PassTimes take_times();
   /// What the bits of a continuation depend on: GEMM library and version, instruction set, compute precision, tiles.
   std::string arithmetic_fingerprint() const;
 

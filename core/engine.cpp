@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/engine.hpp"
+
+#include "core/error.hpp"
+#include "core/models/activations.hpp"
+#include "core/models/family.hpp"
+#include "core/panels.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace distzo2 {
+
+TensorTable tensor_table(const ModelConfig& config) {
+  return family_of(config.family).table(config);
+}
+
+struct Engine::Impl {
+  Impl(ModelConfig model, UpdateRule rule, Compute c)
+      : config(std::move(model)),
+        family(family_of(config.family)),
+        compute(c),
+        arena(make_kokkos_arena()),
+        store(family.table(config), rule, *arena),
+        head_matrix(family.head_matrix(config, store.table())),
+        panels(exec) {}
+
+  HostExec exec;
+  ModelConfig config;
+  const Family& family;
+  Compute compute;
+  std::unique_ptr<HostArena> arena;
+  ParameterStore store;
+  int head_matrix;  // tensor; in block 0 where the head is tied
+  PanelScratch panels;
+  Activations activations;
+  ActivationBuffer hidden{"distzo2::hidden"};
+  ActivationBuffer head_rows{"distzo2::head_rows"};
+
+  int last_block() const { return static_cast<int>(store.table().blocks.size()) - 1; }
+
+  std::vector<Weight> weights_of(int block) {
+    const Block& b = store.table().blocks[static_cast<std::size_t>(block)];
+    std::vector<Weight> weights;
+    for (int i = b.tensor_begin; i < b.tensor_end; ++i) {
+      // What no GEMM passes over is brought up to date beforehand: vectors, and the rows of lookup tables. A tied
+      // embedding is left to the head's pass; lookups replay its pending record for the rows that they read.
+      const bool looked_up = block == 0 && i != head_matrix;
+      if (looked_up || !store.table().tensors[static_cast<std::size_t>(i)].matrix) store.apply_pending(i);
+      weights.push_back(store.weight(i));
+    }
+    return weights;
+  }
+
+  /// The matrices of this block but the head's were passed over by `linear`, which wrote them back.
+  void absorb(int block) {
+    const Block& b = store.table().blocks[static_cast<std::size_t>(block)];
+    for (int i = b.tensor_begin; i < b.tensor_end; ++i)
+      if (i != head_matrix) store.absorbed(i);
+  }
+
+  /// All stages up to the rows that the head matrix is multiplied with: (evaluations, terms, width).
+  Rows run_stages(const PackedBatch& batch, const Perturbation& p) {
+    const int evaluations = static_cast<int>(p.evaluations.size());
+    // 1. The residual stream of all evaluations.
+    StageContext ctx{exec,        config,  batch,
+                     p,           compute, hidden.shape(evaluations, batch.tokens(), width(config.hidden)),
+                     activations, panels};
+    // 2. Embedding.
+    family.embedding(ctx, weights_of(0));
+    absorb(0);
+    // 3. Decoder blocks.
+    for (int layer = 0; layer < config.layers; ++layer) {
+      family.block(ctx, weights_of(layer + 1), layer);
+      absorb(layer + 1);
+    }
+    // 4. The rows of the loss terms, normed.
+    const Rows rows = head_rows.shape(evaluations, static_cast<int>(batch.terms.size()),
+                                      width(store.table().tensors[static_cast<std::size_t>(head_matrix)].cols));
+    family.head(ctx, weights_of(last_block()), rows);
+    absorb(last_block());
+    return rows;
+  }
+
+  static int width(std::int64_t features) { return static_cast<int>(features); }
+};
+
+Engine::Engine(ModelConfig config, UpdateRule rule, Compute compute)
+    : impl_(std::make_unique<Impl>(std::move(config), rule, compute)) {}
+Engine::~Engine() = default;
+
+const ModelConfig& Engine::config() const {
+  return impl_->config;
+}
+ParameterStore& Engine::store() {
+  return impl_->store;
+}
+const ParameterStore& Engine::store() const {
+  return impl_->store;
+}
+
+void Engine::forward(const PackedBatch& batch, const Perturbation& perturbation, std::span<double> log_prob) {
+  Impl& m = *impl_;
+  const Rows rows = m.run_stages(batch, perturbation);
+  std::vector<std::int32_t> targets;
+  targets.reserve(batch.terms.size());
+  for (const LossTerm& term : batch.terms) targets.push_back(term.target);
+  linear_log_prob(m.exec, log_prob.data(), rows, targets, m.store.weight(m.head_matrix), perturbation, m.compute,
+                  m.panels);
+  m.store.absorbed(m.head_matrix);
+}
+
+void Engine::logits(const PackedBatch& batch, const Perturbation& perturbation, std::span<float> logits) {
+  Impl& m = *impl_;
+  const Rows rows = m.run_stages(batch, perturbation);
+  const Weight w = m.store.weight(m.head_matrix);
+  const std::int64_t per_evaluation = rows.tokens * w.rows;
+  const Rows out{logits.data(), rows.evaluations, rows.tokens, static_cast<int>(w.rows), w.rows, per_evaluation};
+  linear(m.exec, out, rows, w, nullptr, perturbation, m.compute, m.panels);
+  m.store.absorbed(m.head_matrix);
+}
+
+std::size_t Engine::activation_bytes() const {
+  return impl_->hidden.bytes() + impl_->head_rows.bytes() + impl_->activations.bytes() + impl_->panels.bytes();
+}
+
+PassTimes Engine::take_times() {
+  PassTimes times;
+  auto& threads = impl_->panels.threads();
+  for (ThreadPanels& t : threads) {
+    times.weights_s += std::exchange(t.z_s, 0.0) / static_cast<double>(threads.size());
+    times.gemm_s += std::exchange(t.gemm_s, 0.0) / static_cast<double>(threads.size());
+  }
+  times.attention_s = std::exchange(impl_->activations.attention_s, 0.0);
+  times.norm_s = std::exchange(impl_->activations.norm_s, 0.0);
+  times.gemm_flop = std::exchange(impl_->panels.gemm_flop, 0.0);
+  return times;
+}
+
+std::string Engine::arithmetic_fingerprint() const {
+  return gemm_fingerprint() + "; kernels " + simd_kernels().name + "; compute " +
+         (impl_->compute == Compute::bf16 ? "bf16" : "fp32") + "; tiles " + std::to_string(row_tile) + "/" +
+         std::to_string(head_row_tile);
+}
+
+Rows ActivationBuffer::shape(int evaluations, int tokens, int features) {
+  const std::int64_t padded = (tokens + row_tile - 1) / row_tile * row_tile;
+  const std::int64_t evaluation_stride = padded * features;
+  const auto wanted = static_cast<std::size_t>(evaluation_stride * evaluations);
+  if (memory_.extent(0) < wanted) memory_ = Kokkos::View<float*, Kokkos::HostSpace>(std::string(label_), wanted);
+  return {memory_.data(), evaluations, tokens, features, features, evaluation_stride};
+}
+
+}  // namespace distzo2
