@@ -35,9 +35,9 @@ constexpr std::array<std::pair<std::string_view, Transform>, 6> transform_names{
 void only_keys(const JsonObject& object, std::initializer_list<std::string_view> accepted) {
   for (const auto& [key, value] : object.raw().items()) {
     if (std::find(accepted.begin(), accepted.end(), key) == accepted.end()) {
-      const std::string meant = nearest_name(key, accepted);
-      fail(fmt::format("{}: key \"{}\" is unknown{}; accepted are: {}", object.file(), object.path_of(key),
-                       meant.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", meant), fmt::join(accepted, ", ")));
+      const std::string near = nearest_name(key, accepted);
+      fail(fmt::format("{}: key \"{}\" is unknown; {}ccepted are: {}", object.file(), object.path_of(key),
+                       near.empty() ? "a" : fmt::format("did you mean \"{}\"? A", near), fmt::join(accepted, ", ")));
     }
   }
 }
