@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The one documented list of what a deck may hold: a key's type, bounds, default and meaning stand here and nowhere
+// else.
+#include <Teuchos_ParameterList.hpp>
+#include <Teuchos_RCP.hpp>
+
+#include "io/deck.hpp"
+
+namespace distzo2 {
+
+namespace {
+
+using Teuchos::ParameterList;
+
+constexpr double max_u32 = 4294967295.0;
+constexpr double max_exact = 9007199254740992.0;  // 2^53: bounds are doubles
+
+Teuchos::RCP<const Teuchos::ParameterEntryValidator> rule(KeyRule r) {
+  return Teuchos::rcp(new DeckKey(std::move(r)));
+}
+
+Teuchos::RCP<const Teuchos::ParameterEntryValidator> path(bool required = false) {
+  return rule({.kind = KeyKind::path, .required = required});
+}
+
+Teuchos::RCP<const Teuchos::ParameterEntryValidator> word(std::vector<std::string> words) {
+  return rule({.kind = KeyKind::word, .words = std::move(words)});
+}
+
+Teuchos::RCP<const Teuchos::ParameterEntryValidator> flag() {
+  return rule({.kind = KeyKind::boolean});
+}
+
+void add_model(ParameterList& list) {
+  list.set("folder", std::string(), "Folder of the model in Hugging Face's form: config.json, safetensors, tokenizer.",
+           path(true));
+  list.set("allow non-finite weights", false,
+           "Take a model whose weights hold NaN or infinity; otherwise it is refused, naming the tensor.", flag());
+}
+
+void add_data(ParameterList& list) {
+  list.set(
+      "task", std::string(),
+      "How a row becomes a prompt and its answers: the name of a file in inputs/tasks, or the path of such a file.",
+      rule({.kind = KeyKind::task, .required = true}));
+  list.set("train", std::string(), "Training data, TSV with a header or JSONL. Needed by train.", path());
+  list.set("dev", std::string(),
+           "Data that runs are compared and the best model is chosen on. Without it, see `dev examples`.", path());
+  list.set("test", std::string(), "Data of the initial and final evaluation; never used for selection.", path());
+  list.set("train examples", std::string("all"),
+           "How many examples are drawn from the training data; all: those not drawn for the dev set.",
+           rule({.kind = KeyKind::integer, .words = {"all"}, .min = 1, .max = max_exact, .unit = "examples"}));
+  list.set(
+      "dev examples", std::string("auto"),
+      "How many examples are drawn for the dev set: from the dev file, or without one from the training data, apart "
+      "from those trained on. auto: the whole dev file, or no dev set without one.",
+      rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 0, .max = max_exact, .unit = "examples"}));
+  list.set("split seed", 0ULL, "Seed of the draw of training and dev examples.", rule({.kind = KeyKind::seed}));
+  list.set("max length", 2048LL, "Longest sequence: prompt, answer and leading token.",
+           rule({.kind = KeyKind::integer, .min = 2, .max = 1048576, .unit = "tokens"}));
+  list.set("leading token", std::string("auto"),
+           "Token in front of every prompt: auto (what the tokenizer puts there), none, or a token's id.",
+           rule({.kind = KeyKind::integer, .words = {"auto", "none"}, .min = 0, .max = 2147483647}));
+  list.set(
+      "truncate", true,
+      "Shorten prompts beyond `max length` (the leading token and the last tokens are kept); false: such an example "
+      "is an error.",
+      flag());
+}
+
+void add_zo(ParameterList& list) {
+  list.set("objective", std::string("auto"),
+           "Loss: mean over the label's tokens (language model), or cross-entropy over the candidates' mean token "
+           "log-probabilities (classification); auto: what the task says.",
+           word({"auto", "language model", "classification"}));
+  list.set("steps", 20000LL, "Steps of the run.",
+           rule({.kind = KeyKind::integer, .min = 1, .max = max_u32, .unit = "steps"}));
+  list.set("batch", 16LL, "Examples of a step over all ranks (the global batch).",
+           rule({.kind = KeyKind::integer, .min = 1, .max = 65536, .unit = "examples"}));
+  list.set("seed", 0ULL, "Seed of directions, batches and stochastic rounding; 0 is a seed like any other.",
+           rule({.kind = KeyKind::seed}));
+  list.set("epsilon", 1e-3, "Size of the perturbation: losses are taken at theta + epsilon z and theta - epsilon z.",
+           rule({.kind = KeyKind::number, .min = 1e-12, .max = 1.0}));
+  list.set("directions", 1LL, "Directions q of a step; g is measured along each.",
+           rule({.kind = KeyKind::integer, .min = 1, .max = 65535}));
+  list.set("kind", std::string("gaussian"), "Distribution of the directions' elements: normal, or +1 and -1.",
+           word({"gaussian", "rademacher"}));
+  list.set("difference", std::string("central"),
+           "central: (L+ - L-) / (2 epsilon), 2 q forward passes a step; forward: (L+ - L0) / epsilon, q + 1 of them.",
+           word({"central", "forward"}));
+  list.set("learning rate", 1e-6, "Learning rate after the warm-up. At 0 no bit of the model changes.",
+           rule({.kind = KeyKind::number, .min = 0, .max = 1e6}));
+  list.set("schedule", std::string("constant"),
+           "Learning rate after the warm-up: constant, or down to 0 at the end along a line or half a cosine.",
+           word({"constant", "linear", "cosine"}));
+  list.set("warm-up", 0LL, "Steps over which the learning rate rises from 0, along a line.",
+           rule({.kind = KeyKind::integer, .min = 0, .max = max_u32, .unit = "steps"}));
+  list.set("weight decay", 0.0,
+           "Matrices are multiplied by 1 - learning rate * weight decay each step; biases and norms are not.",
+           rule({.kind = KeyKind::number, .min = 0, .max = 1e6}));
+  list.set("clip", 0.0, "Limit of |g| as a multiple of its running median; 0: off. Both g are recorded.",
+           rule({.kind = KeyKind::number, .min = 0, .max = 1e6}));
+  list.set("diverged factor", 3.0,
+           "Stop (exit code 4) when the mean loss of 20 steps exceeds this times that of the first 20; 0: never.",
+           rule({.kind = KeyKind::number, .min = 0, .max = 1e6}));
+  list.set("non-finite", std::string("skip"),
+           "Where a loss is not finite: skip (the step is recorded and changes nothing) or stop (exit code 4).",
+           word({"skip", "stop"}));
+}
+
+void add_precision(ParameterList& list) {
+  list.set("storage", std::string("fp32"),
+           "Type in which matrices are kept and updated; one-dimensional tensors are always fp32.",
+           word({"fp32", "bf16", "fp16"}));
+  list.set("compute", std::string("fp32"), "Type of the two inputs of matrix products; sums are always fp32.",
+           word({"fp32", "bf16"}));
+  list.set("rounding", std::string("stochastic"), "How an updated parameter is rounded to 16-bit storage.",
+           word({"stochastic", "nearest"}));
+  list.set("round every", 1LL, "Steps between two roundings of a parameter in 16-bit storage.",
+           rule({.kind = KeyKind::integer, .min = 1, .max = 65536, .unit = "steps"}));
+  list.set("reproducible", true, "Shapes of matrix products that give the same bits on any layout and thread count.",
+           flag());
+}
+
+void add_rest(ParameterList& deck) {
+  deck.sublist("parallel", false, "Threads.")
+      .set("threads", std::string("auto"), "Threads of the program; auto: OMP_NUM_THREADS, else every core it may use.",
+           rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 1, .max = 4096, .unit = "threads"}));
+  deck.sublist("checkpoint", false, "What survives an interruption.")
+      .set("trajectory sync", 1.0, "How often the trajectory is made durable; 0 s: after every step.",
+           rule({.kind = KeyKind::duration, .min = 0, .max = 86400}))
+      .set("time limit", std::string("none"),
+           "Wall-clock time after which the run ends at a step's end, resumable, with exit code 75.",
+           rule({.kind = KeyKind::duration, .words = {"none"}, .max = 1e9, .above_min = true}));
+  deck.sublist("output", false, "What a run writes.")
+      .set("folder", std::string(), "Folder of the run; left out: runs/<deck>-<NNN> in the current folder.", path())
+      .set("log every", std::string("10 s"), "A line of the log every so many steps (10) or so often (10 s).",
+           rule({.kind = KeyKind::interval}))
+      .set("evaluate every", std::string("auto"),
+           "Steps between two evaluations on the dev set; auto: a fifth of the run; 0: none but at its start and end.",
+           rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 0, .max = max_u32, .unit = "steps"}))
+      .set("write models", std::string("auto"),
+           "Whether final/ and best/ are written; auto: models under 10 GB (model and trajectory give both again).",
+           word({"auto", "always", "never"}));
+  deck.sublist("expected", false, "What a run of this deck must reach; the summary says whether it did.")
+      .set("accuracy at least", std::string("none"), "Accuracy of the final evaluation.",
+           rule({.kind = KeyKind::number, .words = {"none"}, .min = 0, .max = 1}))
+      .set("final loss at most", std::string("none"), "Loss of the final evaluation.",
+           rule({.kind = KeyKind::number, .words = {"none"}, .min = 0, .max = 1e6}));
+}
+
+ParameterList make_valid_deck() {
+  ParameterList deck("deck");
+  add_model(deck.sublist("model", false, "The model to fine-tune."));
+  add_data(deck.sublist("data", false, "The task and its data. Paths are relative to the deck's folder."));
+  add_zo(deck.sublist("zo", false, "The zeroth-order method. Defaults are those of MeZO (arXiv 2305.17333)."));
+  add_precision(deck.sublist("precision", false, "Types of numbers."));
+  add_rest(deck);
+  return deck;
+}
+
+}  // namespace
+
+const Teuchos::ParameterList& valid_deck() {
+  static const ParameterList list = make_valid_deck();
+  return list;
+}
+
+}  // namespace distzo2
