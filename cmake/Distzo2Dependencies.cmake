@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The user's own installation on CMAKE_PREFIX_PATH comes first; what scripts/bootstrap built is found after it.
-foreach(prefix cpu teuchos)
+string(REPLACE ":" ";" own_prefixes "$ENV{CMAKE_PREFIX_PATH}")
+list(APPEND CMAKE_PREFIX_PATH ${own_prefixes})
+set(built_prefixes cpu teuchos)
+if(DISTZO2_CUDA)
+  set(built_prefixes cuda teuchos)
+endif()
+foreach(prefix IN LISTS built_prefixes)
   if(EXISTS "${PROJECT_SOURCE_DIR}/.deps/${prefix}")
     list(APPEND CMAKE_PREFIX_PATH "${PROJECT_SOURCE_DIR}/.deps/${prefix}")
   endif()

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace distzo2 {
@@ -38,11 +39,14 @@ struct RowSplit {
   std::vector<std::uint32_t> dev;
 };
 
-/// The first `train` rows of the permutation keyed by the split seed, then the next `dev`; `train` 0 means all that
-/// `dev` leaves. Throws Error (usage) where rows < train + dev or nothing is left to train on.
-RowSplit split_rows(std::uint64_t split_seed, std::uint32_t rows, std::uint32_t train, std::uint32_t dev);
+/// The first `train` rows of the permutation keyed by the split seed, then the next `dev`; without `train` all that
+/// `dev` leaves. Throws Error (usage) where rows < train + dev, or nothing is left to train on.
+RowSplit split_rows(std::uint64_t split_seed, std::uint32_t rows, std::optional<std::uint64_t> train,
+                    std::uint64_t dev);
 
-/// `count` rows (0: all) of a file that is used whole for one purpose, in the file's order.
-std::vector<std::uint32_t> choose_rows(std::uint64_t split_seed, std::uint32_t rows, std::uint32_t count);
+/// `count` rows, or all, of a file that serves one purpose alone, in the file's order: the first of the same
+/// permutation. Throws Error (usage) where there are fewer.
+std::vector<std::uint32_t> choose_rows(std::uint64_t split_seed, std::uint32_t rows,
+                                       std::optional<std::uint64_t> count);
 
 }  // namespace distzo2

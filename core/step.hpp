@@ -44,7 +44,8 @@ private:
 
 /// Stops a run that diverged: the mean loss of the last 20 steps above `factor` times that of the first 20 (asked from
 /// step 40 on), or no finite loss among 20 steps. A step's loss is the mean over its evaluations; steps without a
-/// finite one are left out of the means. factor = 0: off. State: a function of the records, as above.
+/// finite one are left out of the means (NaN where none is left). factor = 0: off. State: a function of the records, as
+/// above.
 class DivergenceWatch {
 public:
   static constexpr std::size_t window = 20;
@@ -58,6 +59,7 @@ private:
   struct Mean {
     double sum = 0.0;
     std::size_t finite = 0;
+    void add(double loss);
     double mean() const { return sum / static_cast<double>(finite); }
   };
   double factor_;

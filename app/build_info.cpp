@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/build_info.hpp"
+
+#include "distzo2_version.hpp"
+
+#include <fmt/format.h>
+
+namespace distzo2 {
+
+std::string build_git_hash() {
+  return git_hash;
+}
+
+std::string build_summary() {
+  return fmt::format(
+      "distzo2 {} ({}, {})\n"
+      "compiler        {}\n"
+      "Kokkos          {}\n"
+      "Kokkos Kernels  {}\n"
+      "Teuchos         {}\n"
+      "oneDNN          {}\n"
+      "OpenBLAS        {}\n",
+      version_string, git_hash, build_type, compiler_version, kokkos_version, kokkos_kernels_version, teuchos_version,
+      onednn_version, openblas_version);
+}
+
+}  // namespace distzo2

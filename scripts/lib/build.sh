@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Configure, build and test a preset; sourced by the scripts that do.
+
+# build_preset PRESET TARGET OPTIONS...: CMake's own words go to a log, the build's progress is shown.
+build_preset() {
+  local preset=$1 target=$2 log=$root/build/$1-configure.log
+  shift 2
+  mkdir -p "$root/build"
+  if ! (cd "$root" && cmake --preset "$preset" "$@") >"$log" 2>&1; then
+    cat "$log" >&2
+    die 1 "CMake could not configure the preset $preset"
+  fi
+  cmake --build "$root/build/$preset" -j "$jobs" --target "$target"
+}
+
+# run_tests PRESET LABELS: failed tests show their output; the last lines are ctest's summary.
+run_tests() {
+  ctest --test-dir "$root/build/$1" -L "$2" -j "$jobs" --output-on-failure --no-tests=error --timeout 600
+}
