@@ -38,9 +38,9 @@ struct Float16 {
   static DISTZO2_FUNCTION float to_float(std::uint16_t h) {
     const std::uint32_t magnitude = (h & 0x7FFFU) << 13U;
     // The exponents differ by 112: a product by 2^112 is exact and makes subnormals normal.
-    const std::uint32_t finite = ScalarLanes::bits(ScalarLanes::from_bits(magnitude) * 0x1p+112F);
-    const std::uint32_t special = magnitude | 0x7F800000U;
-    return ScalarLanes::from_bits((magnitude < 0x0F800000U ? finite : special) | ((h & 0x8000U) << 16U));
+    const std::uint32_t scaled = ScalarLanes::bits(ScalarLanes::from_bits(magnitude) * 0x1p+112F);
+    const std::uint32_t special = magnitude < 0x0F800000U ? 0U : 0x7F800000U;
+    return ScalarLanes::from_bits(scaled | special | ((h & 0x8000U) << 16U));
   }
 
   static DISTZO2_FUNCTION std::uint16_t nearest(float x) {

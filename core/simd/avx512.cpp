@@ -60,11 +60,8 @@ struct Lanes {
 
 }  // namespace
 
-const SimdKernels* simd_kernels_avx512() {
-  __builtin_cpu_init();
-  const bool present = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return present ? &kernel_table : nullptr;
-}
+// Data alone: no function built for AVX-512 is called before the processor is known to have it.
+extern const SimdKernels simd_table_avx512;
+const SimdKernels simd_table_avx512 = kernel_table;
 
 }  // namespace distzo2

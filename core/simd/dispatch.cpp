@@ -7,6 +7,15 @@
 
 namespace distzo2 {
 
+extern const SimdKernels simd_table_avx512;  // avx512.cpp
+
+const SimdKernels* simd_kernels_avx512() {
+  __builtin_cpu_init();
+  const bool present = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return present ? &simd_table_avx512 : nullptr;
+}
+
 const SimdKernels& find_simd_kernels(std::string_view name) {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2")) {
