@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/update.hpp"
+
+#include "core/simd/kernels.hpp"
+
+#include <algorithm>
+
+namespace distzo2 {
+namespace {
+
+// theta, z and the rounded values of a chunk stay in the first-level cache over all records.
+constexpr std::size_t chunk_size = 1024;
+
+void round_to_storage(const SimdKernels& kernels, float* theta, std::uint64_t first, std::size_t n,
+                      const UpdateRule& rule, std::uint32_t t) {
+  std::uint16_t stored[chunk_size];
+  if (rule.rounding == Rounding::stochastic) {
+    kernels.store_stochastic(stored, theta, rule.storage, rule.seed, t, first, n);
+  } else {
+    kernels.store_nearest(stored, theta, rule.storage, n);
+  }
+  kernels.load_16(theta, stored, rule.storage, n);
+}
+
+void apply_to_chunk(const SimdKernels& kernels, float* theta, std::uint64_t first, std::size_t n, bool matrix,
+                    const UpdateRule& rule, std::span<const StepRecord> records, float* z) {
+  const auto fill = rule.kind == DirectionKind::gaussian ? kernels.fill_gaussian : kernels.fill_rademacher;
+  const bool rounded = matrix && rule.storage != Storage::fp32;
+  for (const StepRecord& record : records) {
+    const float d = matrix ? decay_factor(record) : 1.0F;
+    if (d != 1.0F) {
+      kernels.scale(theta, d, n);
+    }
+    for (std::uint32_t k = 1; k <= record.c.size(); ++k) {
+      const float c = record.c[k - 1];
+      if (c != 0.0F) {
+        fill(z, rule.seed, record.t, k, first, n);
+        kernels.add_scaled(theta, z, c, n);
+      }
+    }
+    if (rounded && (record.t + 1) % rule.round_every == 0) {
+      round_to_storage(kernels, theta, first, n, rule, record.t);
+    }
+  }
+}
+
+}  // namespace
+
+void apply_records(float* theta, std::uint64_t first, std::size_t n, bool matrix, const UpdateRule& rule,
+                   std::span<const StepRecord> records, float* scratch) {
+  const SimdKernels& kernels = simd_kernels();
+  for (std::size_t done = 0; done < n;) {
+    const std::size_t m = std::min(n - done, chunk_size - (first + done) % chunk_size);
+    apply_to_chunk(kernels, theta + done, first + done, m, matrix, rule, records, scratch);
+    done += m;
+  }
+}
+
+}  // namespace distzo2
