@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/digest.hpp"
+
+#include "core/error.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+namespace distzo2 {
+
+static_assert(std::endian::native == std::endian::little, "values are hashed as they stand in memory");
+
+std::uint64_t digest_chunk(std::uint64_t first, std::span<const float> values) {
+  if (first % digest_chunk_size != 0 || values.size() > digest_chunk_size) {
+    throw Error(ExitCode::internal, "digest of " + std::to_string(values.size()) + " values from index " +
+                                        std::to_string(first) + ": not one chunk of " +
+                                        std::to_string(digest_chunk_size) + " indices");
+  }
+  return XXH3_64bits_withSeed(values.data(), values.size_bytes(), first);
+}
+
+std::uint64_t digest_run(std::uint64_t first, std::span<const float> values) {
+  std::uint64_t sum = 0;
+  for (std::size_t done = 0; done < values.size(); done += digest_chunk_size) {
+    const std::size_t m = std::min(digest_chunk_size, values.size() - done);
+    sum += digest_chunk(first + done, values.subspan(done, m));
+  }
+  return sum;
+}
+
+}  // namespace distzo2

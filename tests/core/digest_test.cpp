@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/digest.hpp"
+
+#include "core/error.hpp"
+
+#include <gtest/gtest.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace distzo2 {
+namespace {
+
+std::vector<float> ramp(std::size_t n) {
+  std::vector<float> x(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    x[i] = static_cast<float>(i) * 0.25F - 100.0F;
+  }
+  return x;
+}
+
+TEST(Digest, of_a_chunk_is_the_published_hash_of_its_bytes) {
+  // XXH3-64 of no bytes with seed 0, as XXH3's own specification and tests give it.
+  EXPECT_EQ(digest_chunk(0, {}), 0x2D06800538D394C2ULL);
+  // 1.0F and -2.0F byte by byte.
+  const unsigned char bytes[] = {0x00, 0x00, 0x80, 0x3F, 0x00, 0x00, 0x00, 0xC0};
+  const float values[] = {1.0F, -2.0F};
+  EXPECT_EQ(digest_chunk(8192, values), XXH3_64bits_withSeed(bytes, sizeof bytes, 8192));
+}
+
+TEST(Digest, of_slices_add_up_to_that_of_the_whole) {
+  const auto x = ramp(3 * 4096 + 17);
+  const std::span<const float> all(x);
+  const std::uint64_t whole = digest_run(40960, all);
+  EXPECT_EQ(whole, digest_run(40960, all.first(8192)) + digest_run(49152, all.subspan(8192)));
+  EXPECT_EQ(whole, digest_chunk(40960, all.first(4096)) + digest_chunk(45056, all.subspan(4096, 4096)) +
+                       digest_chunk(49152, all.subspan(8192, 4096)) + digest_chunk(53248, all.subspan(12288)));
+}
+
+TEST(Digest, sees_every_bit_and_every_place) {
+  auto x = ramp(2 * 4096);
+  const std::uint64_t digest = digest_run(0, x);
+  EXPECT_NE(digest, digest_run(4096, x));
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &x[5000], sizeof bits);
+  bits ^= 1U;
+  std::memcpy(&x[5000], &bits, sizeof bits);
+  EXPECT_NE(digest, digest_run(0, x));
+  auto chunks_swapped = ramp(2 * 4096);
+  std::swap_ranges(chunks_swapped.begin(), chunks_swapped.begin() + 4096, chunks_swapped.begin() + 4096);
+  EXPECT_NE(digest, digest_run(0, chunks_swapped));
+}
+
+TEST(Digest, refuses_what_is_not_one_chunk) {
+  const auto x = ramp(4097);
+  EXPECT_THROW(digest_chunk(0, x), Error);
+  EXPECT_THROW(digest_chunk(1, std::span<const float>(x).first(10)), Error);
+}
+
+}  // namespace
+}  // namespace distzo2
