@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Loss and accuracy curves of one or several runs, from their metrics.jsonl and summary.json."""
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.ticker import MaxNLocator, PercentFormatter  # noqa: E402
+
+BLUE, ORANGE, GREY = "#1f5a94", "#c8562b", "#6b6b6b"
+
+
+class BadRun(Exception):
+    pass
+
+
+def read_run(folder):
+    """{"loss": {step: value}, "score": {step: value}, "metric": name, "ends": (initial, final) or None}"""
+    path = folder / "metrics.jsonl" if folder.is_dir() else folder
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadRun(f"{path}: {error.strerror or error}; expected a run folder with a metrics.jsonl") from error
+    run = {"name": path.parent.name or str(path.parent), "loss": {}, "score": {}, "metric": None, "ends": None}
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = json.loads(line)
+            step = int(entry["step"])
+            if "evaluation" in entry:
+                metric = next((m for m in ("accuracy", "f1") if m in entry["evaluation"]), None)
+                if metric:
+                    run["metric"] = metric
+                    run["score"][step] = float(entry["evaluation"][metric])
+            elif entry.get("loss") is not None:
+                run["loss"][step] = float(entry["loss"])
+        except (ValueError, KeyError, TypeError) as error:
+            if number == len(lines):  # a run that is being written, or was killed
+                break
+            raise BadRun(f"{path}, line {number}: expected an object with `step` and `loss` or `evaluation`") from error
+    if not run["loss"] and not run["score"]:
+        raise BadRun(f"{path}: no step has been recorded yet")
+    read_ends(run, path.parent / "summary.json")
+    return run
+
+
+def read_ends(run, path):
+    """The evaluations before and after training that the summary holds, if the run is finished."""
+    if not path.is_file():
+        return
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        metric = next(m for m in ("accuracy", "f1") if m in summary["initial"])
+        run["ends"] = tuple(float(summary[when][metric]) for when in ("initial", "final"))
+        run["metric"] = run["metric"] or metric
+        run["steps"] = int(summary["steps"])
+        run["ends_examples"] = summary["final"].get("examples")
+    except (ValueError, KeyError, TypeError, StopIteration) as error:
+        raise BadRun(f"{path}: expected `steps`, `initial` and `final` with `accuracy` or `f1`") from error
+
+
+def smooth(series, window):
+    """Trailing mean over the last `window` recorded steps."""
+    steps, values = list(series), list(series.values())
+    sums = [0.0]
+    for v in values:
+        sums.append(sums[-1] + v)
+    return {s: (sums[i + 1] - sums[max(0, i + 1 - window)]) / min(i + 1, window) for i, s in enumerate(steps)}
+
+
+def spread(curves):
+    """Steps that all curves have: (steps, lowest, median, highest)."""
+    steps = sorted(set.intersection(*(set(c) for c in curves)))
+    rows = [[c[s] for c in curves] for s in steps]
+    return steps, [min(r) for r in rows], [statistics.median(r) for r in rows], [max(r) for r in rows]
+
+
+def draw_band(axis, curves, color, label, **line):
+    """The median of several curves over their range; a single curve alone."""
+    steps, low, middle, high = spread(curves)
+    if len(curves) > 1:
+        axis.fill_between(steps, low, high, color=color, alpha=0.18, linewidth=0, label="range of the runs")
+        label = f"median of {len(curves)} runs" + label
+    axis.plot(steps, middle, color=color, linewidth=1.8, label=label.strip(" ,") or None, **line)
+    return steps, middle
+
+
+def draw_loss(axis, runs, window):
+    raw = [r["loss"] for r in runs if r["loss"]]
+    if not raw:
+        return
+    for series in raw:
+        axis.plot(list(series), list(series.values()), color=BLUE, alpha=0.25 / len(raw) ** 0.5, linewidth=0.5,
+                  label="each step" if series is raw[0] else None, rasterized=True)
+    draw_band(axis, [smooth(s, window) for s in raw], BLUE, f", mean of the last {window} steps")
+    values = sorted(v for s in raw for v in s.values())
+    axis.set_ylim(0, values[int(0.998 * (len(values) - 1))] * 1.08)
+    axis.set_ylabel("training loss (nats per loss term)")
+    legend = axis.legend(loc="upper right", frameon=False, fontsize=8)
+    legend.get_lines()[0].set(alpha=0.5, linewidth=1.0)
+
+
+def mark(axis, step, value, text, side):
+    axis.plot([step], [value], marker="o", markersize=6, color=ORANGE, markeredgecolor="white", zorder=5, clip_on=False)
+    axis.annotate(text, (step, value), textcoords="offset points", xytext=(8 if side == "left" else 4, -16 if side == "left" else -24),
+                  ha=side, fontsize=9, color=ORANGE)
+
+
+def draw_score(axis, runs, metric):
+    curves = [r["score"] for r in runs if r["score"]]
+    if curves:
+        steps, middle = draw_band(axis, curves, BLUE, ", dev set", marker="o", markersize=3.5)
+    ends = [r["ends"] for r in runs if r["ends"]]
+    name = "zero-shot"
+    if ends:
+        last = max(r["steps"] for r in runs if r["ends"])
+        first, final = (statistics.median(e[i] for e in ends) for i in (0, 1))
+        examples = {r["ends_examples"] for r in runs if r["ends"]}
+        on = f" on {examples.pop():,} examples" if len(examples) == 1 and None not in examples else ""
+        axis.plot([], [], marker="o", linestyle="", color=ORANGE, label=f"start and end{on}")
+    elif curves:
+        first, final, last = middle[0], middle[-1], steps[-1]
+        name = "zero-shot" if steps[0] == 0 else "first"
+    if ends or curves:
+        start = 0 if ends else steps[0]
+        axis.axhline(first, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+        mark(axis, start, first, f"{name} {100 * first:.1f} %", "left")
+        mark(axis, last, final, f"final {100 * final:.1f} %", "right")
+    axis.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axis.set_ylabel({"accuracy": "accuracy", "f1": "F1"}[metric] + " (%)")
+    low = min([v for c in curves for v in c.values()] + [e[0] for e in ends], default=0.0)
+    axis.set_ylim(max(0.0, min(0.45, low - 0.07)), 1.0)
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(loc="center right", frameon=False, fontsize=8)
+
+
+def draw(runs, output, window, title):
+    plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.8})
+    metrics = {r["metric"] for r in runs if r["metric"]}
+    if len(metrics) > 1:
+        raise BadRun("the runs were scored by different metrics (accuracy, f1): draw them apart")
+    figure, axes = plt.subplots(1, 1 + len(metrics), figsize=(5.2 * (1 + len(metrics)), 3.9), squeeze=False)
+    draw_loss(axes[0][0], runs, window)
+    if metrics:
+        draw_score(axes[0][1], runs, metrics.pop())
+    for axis in axes[0]:
+        axis.set_xlabel("step")
+        axis.set_xlim(left=0)
+        axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        axis.grid(axis="y", color="#e4e4e4", linewidth=0.7)
+        axis.set_axisbelow(True)
+    if title:
+        figure.suptitle(title, fontsize=11)
+    figure.tight_layout()
+    try:
+        figure.savefig(output, dpi=160)
+    except OSError as error:
+        raise BadRun(f"{output}: {error.strerror or error}; name a file that can be written with -o") from error
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="plot_run", description="Draws loss and accuracy of one or several runs (several: median and range).")
+    parser.add_argument("runs", nargs="+", type=pathlib.Path, metavar="RUN", help="run folder")
+    parser.add_argument("-o", "--output", type=pathlib.Path, help="PNG to write (default: curves.png in the first run's folder)")
+    parser.add_argument("--window", type=int, default=None, help="steps of the trailing mean of the loss (default: a fortieth of the run, 10 to 100)")
+    parser.add_argument("--title", help="a heading (default: none)")
+    args = parser.parse_args()
+    if args.window is not None and args.window < 1:
+        parser.error("--window must be at least 1")
+    try:
+        runs = [read_run(folder) for folder in args.runs]
+        longest = max(len(r["loss"]) for r in runs)
+        output = args.output or args.runs[0] / "curves.png"
+        draw(runs, output, args.window or min(100, max(10, longest // 400 * 10)), args.title)
+    except BadRun as error:
+        print(f"plot_run: {error}", file=sys.stderr)
+        return 3
+    print(output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
