@@ -54,6 +54,7 @@ TEST(JsonFile, names_line_and_column_of_a_syntax_error) {
   expect_contains(parse_error("{\"a\": 1} x"), "line 1, column 10");
   expect_contains(parse_error("{\"a\": \"\xff\"}"), "UTF-8");
   expect_contains(parse_error("[1e400]"), "number overflow");
+  expect_contains(parse_error(std::string("{}\0{", 4)), "line 1, column 3: not valid JSON: a zero byte");
   expect_contains(parse_error(" \n"), "empty");
 }
 
