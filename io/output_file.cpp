@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "io/output_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace distzo2 {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, const char* what, int error) {
+  throw Error(ExitCode::file, fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)));
+}
+
+fs::path parent_of(const fs::path& path) {
+  const fs::path parent = path.lexically_normal().parent_path();
+  return parent.empty() ? fs::path(".") : parent;
+}
+
+}  // namespace
+
+OutputFile::OutputFile(const fs::path& path) : path_(path) {
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd_ < 0) {
+    fail(path_, "cannot be created", errno);
+  }
+}
+
+OutputFile::~OutputFile() {
+  if (fd_ >= 0) {
+    static_cast<void>(::close(fd_));  // an error is under way already, or the caller gave the file up
+  }
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+    if (n < 0 && errno != EINTR) {
+      fail(path_, "cannot be written", errno);
+    }
+    if (n > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    }
+  }
+}
+
+void OutputFile::write(std::string_view text) {
+  write(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+void OutputFile::finish() {
+  if (::fsync(fd_) != 0) {
+    fail(path_, "cannot be made durable", errno);
+  }
+  if (::close(std::exchange(fd_, -1)) != 0) {
+    fail(path_, "cannot be closed", errno);
+  }
+}
+
+void write_file(const fs::path& path, std::string_view text) {
+  OutputFile file(path);
+  file.write(text);
+  file.finish();
+}
+
+void sync_folder(const fs::path& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) {
+    fail(folder, "cannot be opened", errno);
+  }
+  // EINVAL: a file system without durable folders, where there is nothing to be done
+  const int error = ::fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
+  static_cast<void>(::close(fd));
+  if (error != 0) {
+    fail(folder, "cannot be made durable", error);
+  }
+}
+
+void replace_folder(const fs::path& from, const fs::path& to) {
+  std::error_code ec;
+  if (fs::exists(to, ec)) {
+    // Swapping leaves a whole folder at `to` at every moment; where the file system cannot, there is a short gap.
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
+      sync_folder(parent_of(to));
+      fs::remove_all(from, ec);
+      if (ec) {
+        fail(from, "the replaced folder cannot be removed", ec.value());
+      }
+      return;
+    }
+    if (errno != EINVAL && errno != ENOSYS) {
+      fail(to, "cannot be replaced", errno);
+    }
+    fs::remove_all(to, ec);
+    if (ec) {
+      fail(to, "cannot be replaced", ec.value());
+    }
+  }
+  fs::rename(from, to, ec);
+  if (ec) {
+    fail(to, "cannot be renamed into place", ec.value());
+  }
+  sync_folder(parent_of(to));
+}
+
+}  // namespace distzo2
