@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/run_config.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/find_task.hpp"
+#include "tests/support/deck_files.hpp"
+
+namespace distzo2 {
+namespace {
+
+class RunConfigTest : public ::testing::Test {
+protected:
+  RunConfigTest() { folder_.write("tasks/films.json", "{}"); }
+  RunConfig read(const std::string& rest, const std::vector<std::string>& sets = {}) {
+    return read_run_config(folder_.write("deck.yaml", head_ + rest), sets);
+  }
+  std::string error(const std::string& rest, const std::vector<std::string>& sets = {}) {
+    return error_of([&] { read(rest, sets); }, folder_.path());
+  }
+  DeckFolder folder_;
+  std::string head_ = "model: {folder: m}\ndata: {task: films, train: train.tsv}\n";
+};
+
+TEST_F(RunConfigTest, the_least_deck_has_mezo_defaults) {
+  const RunConfig c = read("");
+  EXPECT_EQ(c.model.folder, folder_.path() / "m");
+  EXPECT_EQ(c.data.task, folder_.path() / "tasks/films.json");
+  EXPECT_EQ(c.data.train, folder_.path() / "train.tsv");
+  EXPECT_TRUE(c.data.dev.empty());
+  EXPECT_FALSE(c.data.train_examples.has_value());
+  EXPECT_FALSE(c.data.dev_examples.has_value());
+  EXPECT_EQ(c.data.leading_token, LeadingToken{});
+  EXPECT_FALSE(c.zo.objective.has_value());
+  EXPECT_EQ(c.zo.steps, 20000u);
+  EXPECT_EQ(c.zo.batch, 16u);
+  EXPECT_EQ(c.zo.epsilon, 1e-3);
+  EXPECT_EQ(c.zo.learning_rate, 1e-6);
+  EXPECT_EQ(c.zo.directions, 1u);
+  EXPECT_EQ(c.zo.diverged_factor, 3.0);
+  EXPECT_EQ(c.precision.storage, Storage::fp32);
+  EXPECT_EQ(c.precision.compute, Compute::fp32);
+  EXPECT_FALSE(c.parallel.threads.has_value());
+  EXPECT_EQ(c.checkpoint.trajectory_sync_s, 1.0);
+  EXPECT_FALSE(c.checkpoint.time_limit_s.has_value());
+  EXPECT_EQ(c.output.log_every, (Interval{0, 10.0}));
+  EXPECT_EQ(evaluation_interval(c), 4000u);
+  EXPECT_FALSE(c.expected.accuracy_at_least.has_value());
+}
+
+/// Every key away from its default.
+const char* const every_key = R"(
+model:
+  folder: ../m
+  allow non-finite weights: true
+data:
+  task: films
+  train: "täin\n.tsv"
+  dev: dev.tsv
+  test: test.jsonl
+  train examples: 1000
+  dev examples: 500
+  split seed: 18446744073709551615
+  max length: 256
+  leading token: 0
+  truncate: false
+zo:
+  objective: language model
+  steps: 1200
+  batch: 32
+  seed: 1234567890123
+  epsilon: 0.01
+  directions: 4
+  kind: rademacher
+  difference: forward
+  learning rate: 4e-5
+  schedule: cosine
+  warm-up: 100
+  weight decay: 0.1
+  clip: 5
+  diverged factor: 0
+  non-finite: stop
+precision:
+  storage: fp16
+  compute: bf16
+  rounding: nearest
+  round every: 4
+  reproducible: false
+parallel: {threads: 3}
+checkpoint:
+  trajectory sync: 250 ms
+  time limit: 11:30:00
+output:
+  folder: out
+  log every: 5
+  evaluate every: 50
+  write models: never
+expected:
+  accuracy at least: 0.9
+  final loss at most: 0.4
+)";
+
+TEST_F(RunConfigTest, every_key_reaches_its_field) {
+  head_.clear();
+  const RunConfig c = read(every_key);
+  EXPECT_EQ(c.model.folder, folder_.path().parent_path() / "m");
+  EXPECT_TRUE(c.model.allow_non_finite_weights);
+  EXPECT_EQ(c.data.train.filename().string(), "t\xC3\xA4in\n.tsv");
+  EXPECT_EQ(c.data.test, folder_.path() / "test.jsonl");
+  EXPECT_EQ(c.data.train_examples, 1000u);
+  EXPECT_EQ(c.data.dev_examples, 500u);
+  EXPECT_EQ(c.data.split_seed, UINT64_MAX);
+  EXPECT_EQ(c.data.max_length, 256u);
+  EXPECT_EQ(c.data.leading_token, (LeadingToken{LeadingToken::Kind::id, 0}));
+  EXPECT_FALSE(c.data.truncate);
+  EXPECT_EQ(c.zo.objective, Objective::language_model);
+  EXPECT_EQ(c.zo.steps, 1200u);
+  EXPECT_EQ(c.zo.batch, 32u);
+  EXPECT_EQ(c.zo.seed, 1234567890123u);
+  EXPECT_EQ(c.zo.epsilon, 0.01);
+  EXPECT_EQ(c.zo.directions, 4u);
+  EXPECT_EQ(c.zo.kind, DirectionKind::rademacher);
+  EXPECT_EQ(c.zo.difference, Difference::forward);
+  EXPECT_EQ(c.zo.learning_rate, 4e-5);
+  EXPECT_EQ(c.zo.schedule, Schedule::cosine);
+  EXPECT_EQ(c.zo.warm_up, 100u);
+  EXPECT_EQ(c.zo.weight_decay, 0.1);
+  EXPECT_EQ(c.zo.clip, 5.0);
+  EXPECT_EQ(c.zo.diverged_factor, 0.0);
+  EXPECT_EQ(c.zo.non_finite, NonFinite::stop);
+  EXPECT_EQ(c.precision.storage, Storage::fp16);
+  EXPECT_EQ(c.precision.compute, Compute::bf16);
+  EXPECT_EQ(c.precision.rounding, Rounding::nearest);
+  EXPECT_EQ(c.precision.round_every, 4u);
+  EXPECT_FALSE(c.precision.reproducible);
+  EXPECT_EQ(c.parallel.threads, 3u);
+  EXPECT_EQ(c.checkpoint.trajectory_sync_s, 0.25);
+  EXPECT_EQ(c.checkpoint.time_limit_s, 41400.0);
+  EXPECT_EQ(c.output.folder, folder_.path() / "out");
+  EXPECT_EQ(c.output.log_every, (Interval{5, 0.0}));
+  EXPECT_EQ(c.output.evaluate_every, 50u);
+  EXPECT_EQ(c.output.write_models, WriteModels::never);
+  EXPECT_EQ(c.expected.accuracy_at_least, 0.9);
+  EXPECT_EQ(c.expected.final_loss_at_most, 0.4);
+  EXPECT_EQ(learning_rate(c.zo, 50), 2e-5);
+}
+
+TEST_F(RunConfigTest, the_resolved_deck_is_the_same_configuration_anywhere) {
+  const DeckFolder other;
+  for (const std::string& text : {std::string(every_key), head_}) {
+    head_.clear();
+    const std::string resolved = resolved_deck_yaml(read(text));
+    const RunConfig again = read_run_config(other.write("deck.yaml", resolved));
+    EXPECT_EQ(resolved_deck_yaml(again), resolved);
+    EXPECT_EQ(mathematical_keys(again), mathematical_keys(read(text)));
+  }
+  head_.clear();
+  const std::string resolved = resolved_deck_yaml(read(every_key));
+  expect_parts(resolved, "seed: 1234567890123\n", "learning rate: 4e-05\n", "time limit: 41400 s\n",
+               "task: \"" + (folder_.path() / "tasks/films.json").string() + "\"\n", "objective: language model\n");
+}
+
+TEST_F(RunConfigTest, keys_that_contradict_each_other_are_refused) {
+  head_ = "model: {folder: m}\n";
+  expect_parts(error("data: {task: films}\n"), "deck.yaml: data: names no data", "train, dev, test");
+  expect_parts(error("data:\n  task: films\n  train: a.tsv\n  test: x/../a.tsv\n"), "deck.yaml:5: data/test",
+               "never used for training");
+  expect_parts(error("data: {task: films, train: a.tsv, dev: b.tsv, test: b.tsv}\n"), "data/test");
+  expect_parts(error("data: {task: films, train: a.tsv, dev: a.tsv}\n"), "data/dev", "\"dev examples\"");
+  expect_parts(error("data: {task: films, test: a.tsv, dev examples: 5}\n"), "data/dev examples", "neither");
+  head_ = "model: {folder: m}\ndata: {task: films, train: t.tsv}\n";
+  expect_parts(error("zo:\n  steps: 10\n  warm-up: 10\n"), "deck.yaml:5: zo/warm-up", "less than steps");
+  expect_parts(error("zo: {steps: 10}\n", {"zo/warm-up=11"}), "--set \"zo/warm-up=11\": zo/warm-up");
+  expect_parts(error("zo: {learning rate: 0.5, weight decay: 2}\n"), "zo/weight decay", "not below 1");
+  expect_parts(error("zo: {diverged factor: 0.5}\n"), "zo/diverged factor", "above 1");
+  expect_parts(error("precision: {round every: 4}\n"), "precision/round every", "fp32");
+  EXPECT_EQ(read("precision: {round every: 4, storage: bf16}\n").precision.round_every, 4u);
+}
+
+TEST_F(RunConfigTest, an_unknown_task_is_refused_with_those_there_are) {
+  head_ = "model: {folder: m}\n";
+  expect_parts(error("data: {task: filsm, train: t.tsv}\n"), "deck.yaml:2: data/task: there is no task \"filsm\"",
+               "did you mean \"films\"?");
+  EXPECT_EQ(read("data: {task: ./own.json, train: t.tsv}\n").data.task, folder_.path() / "own.json");
+  EXPECT_EQ(task_folders(folder_.path() / "deck.yaml").front(), folder_.path() / "tasks");
+}
+
+TEST_F(RunConfigTest, the_mathematical_keys_are_those_that_change_the_steps) {
+  const RunConfig base = read("");
+  const auto changes = [&](const std::vector<std::string>& sets) {
+    const RunConfig c = read("", sets);
+    const auto differences = mathematical_differences(mathematical_keys(c), mathematical_keys(base));
+    EXPECT_EQ(differences.empty(), mathematical_digest(c) == mathematical_digest(base));
+    return differences;
+  };
+  for (const char* free : {"zo/steps=100", "model/folder=/elsewhere", "data/train=/moved/train.tsv", "data/dev=d.tsv",
+                           "parallel/threads=2", "output/log every=3", "zo/diverged factor=0", "output/folder=x",
+                           "checkpoint/time limit=1 h", "expected/accuracy at least=0.9", "data/dev examples=0"}) {
+    EXPECT_TRUE(changes({free}).empty()) << free;
+  }
+  for (const char* bound : {"data/train=other.tsv",
+                            "data/train examples=10",
+                            "data/split seed=1",
+                            "data/max length=100",
+                            "data/leading token=none",
+                            "zo/objective=classification",
+                            "zo/batch=8",
+                            "zo/seed=1",
+                            "zo/epsilon=1e-2",
+                            "zo/directions=2",
+                            "zo/kind=rademacher",
+                            "zo/difference=forward",
+                            "zo/learning rate=1e-5",
+                            "zo/warm-up=5",
+                            "zo/weight decay=0.1",
+                            "zo/clip=2",
+                            "zo/non-finite=stop",
+                            "precision/storage=bf16",
+                            "precision/compute=bf16",
+                            "precision/rounding=nearest",
+                            "data/dev examples=10"}) {
+    EXPECT_EQ(changes({bound}).size(), 1u) << bound;
+  }
+  EXPECT_EQ(changes({"zo/epsilon=1e-2"}), std::vector<std::string>{"zo/epsilon: 0.01 was 0.001"});
+  EXPECT_EQ(changes({"zo/schedule=linear"}).size(), 2u);  // the schedule, and with it the number of steps
+}
+
+TEST_F(RunConfigTest, evaluation_is_every_fifth_of_a_run) {
+  EXPECT_EQ(evaluation_interval(read("zo: {steps: 3}\n")), 1u);
+  EXPECT_EQ(evaluation_interval(read("zo: {steps: 1200}\n")), 240u);
+  EXPECT_EQ(evaluation_interval(read("output: {evaluate every: 0}\n")), 0u);
+}
+
+}  // namespace
+}  // namespace distzo2
