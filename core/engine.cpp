@@ -6,6 +6,7 @@
 #include "core/models/family.hpp"
 #include "core/panels.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -141,6 +142,29 @@ std::string Engine::arithmetic_fingerprint() const {
   return gemm_fingerprint() + "; kernels " + simd_kernels().name + "; compute " +
          (impl_->compute == Compute::bf16 ? "bf16" : "fp32") + "; tiles " + std::to_string(row_tile) + "/" +
          std::to_string(head_row_tile);
+}
+
+std::size_t activation_bytes(const ModelConfig& config, int evaluations, int tokens, int terms, int threads) {
+  const TensorTable table = tensor_table(config);
+  const auto padded = [](int rows) { return (rows + row_tile - 1) / row_tile * row_tile; };
+  const int head = family_of(config.family).head_matrix(config, table);
+  const Tensor& head_matrix = table.tensors[static_cast<std::size_t>(head)];
+  std::int64_t panel = 0, columns = 0;
+  for (const Tensor& t : table.tensors)
+    if (t.matrix) {
+      panel = std::max(panel, panel_rows(t.cols) * t.cols);
+      columns = std::max(columns, t.cols);
+    }
+  const std::int64_t e = evaluations;
+  const std::int64_t partials =
+      2 * ((head_matrix.rows + panel_rows(head_matrix.cols) - 1) / panel_rows(head_matrix.cols)) + 1;
+  const std::int64_t floats = e * padded(tokens) * config.hidden      // residual stream
+                              + e * padded(terms) * head_matrix.cols  // the head's rows
+                              + e * terms * partials * 2              // its softmax, in double
+                              + e * padded(tokens) * columns          // inputs rounded to bf16, at most
+                              + threads * (3 * panel + row_tile * row_tile + 2 * chunk_elements);
+  return static_cast<std::size_t>(floats) * sizeof(float) +
+         activations_bytes(config, evaluations, tokens, terms, threads);
 }
 
 Rows ActivationBuffer::shape(int evaluations, int tokens, int features) {

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/linear.hpp"
+
+#include "core/panels.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace distzo2 {
+namespace {
+
+constexpr int rows_of_w = 150;  // two full panels and a part
+constexpr int cols_of_w = 72;
+constexpr float epsilon = 1e-2F;
+
+struct Matrix {
+  Matrix(Storage storage, std::uint32_t round_every)
+      : arena(make_kokkos_arena()),
+        store(make_tensor_table({{{"w", rows_of_w, cols_of_w, true}, {"b", 1, rows_of_w, false}}}),
+              UpdateRule{7, DirectionKind::gaussian, storage, Rounding::stochastic, round_every}, *arena) {
+    std::mt19937 engine(3);
+    std::normal_distribution<float> normal(0.0F, 0.5F);
+    std::vector<float> values(rows_of_w * cols_of_w);
+    for (float& v : values) v = normal(engine);
+    store.import_values(0, 0, values);
+  }
+  std::unique_ptr<HostArena> arena;
+  ParameterStore store;
+};
+
+StepRecord record(std::uint32_t t, float c) {
+  return {t, 1e-3, 0.1F, {c}, {1.0}, {1.0}, {1.0, 1.0}};
+}
+
+Perturbation central(std::uint32_t t) {
+  return {7, t, DirectionKind::gaussian, {{1, epsilon}, {1, -epsilon}}};
+}
+
+std::vector<float> random_rows(int rows, int features) {
+  std::mt19937 engine(11);
+  std::normal_distribution<float> normal;
+  const int padded = (rows + row_tile - 1) / row_tile * row_tile;
+  std::vector<float> values(static_cast<std::size_t>(2 * padded * features));
+  for (float& v : values) v = normal(engine);
+  return values;
+}
+
+Rows rows_over(std::vector<float>& memory, int tokens, int features) {
+  const int padded = (tokens + row_tile - 1) / row_tile * row_tile;
+  return {memory.data(), 2, tokens, features, features, static_cast<std::int64_t>(padded) * features};
+}
+
+/// y of both evaluations, (2, tokens, rows_of_w) without padding.
+std::vector<float> multiply(ParameterStore& store, const Perturbation& p, Compute compute, std::vector<float>& x_memory,
+                            int tokens) {
+  const HostExec exec;
+  PanelScratch scratch(exec);
+  std::vector<float> y_memory(static_cast<std::size_t>(2 * tokens * rows_of_w));
+  const Rows y{y_memory.data(), 2, tokens, rows_of_w, rows_of_w, static_cast<std::int64_t>(tokens) * rows_of_w};
+  linear(exec, y, rows_over(x_memory, tokens, cols_of_w), store.weight(0), nullptr, p, compute, scratch);
+  store.absorbed(0);
+  return y_memory;
+}
+
+TEST(Linear, equals_a_double_product_with_perturbed_weights) {
+  Matrix m(Storage::fp32, 1);
+  std::vector<float> theta(rows_of_w * cols_of_w), z(theta.size());
+  m.store.read(0, 0, theta);
+  const Perturbation p = central(5);
+  fill_direction(z.data(), p, 1, 0, std::ssize(z));
+  constexpr int tokens = 70;
+  std::vector<float> x = random_rows(tokens, cols_of_w);
+  const std::vector<float> y = multiply(m.store, p, Compute::fp32, x, tokens);
+  const Rows in = rows_over(x, tokens, cols_of_w);
+  for (int e = 0; e < 2; ++e)
+    for (int t = 0; t < tokens; ++t)
+      for (int r = 0; r < rows_of_w; ++r) {
+        double sum = 0;
+        for (int c = 0; c < cols_of_w; ++c) {
+          const auto i = static_cast<std::size_t>(r * cols_of_w + c);
+          const double w = static_cast<double>(theta[i]) + (e == 0 ? 1.0 : -1.0) * static_cast<double>(epsilon) * z[i];
+          sum += w * in.row(e, t)[c];
+        }
+        ASSERT_NEAR(y[static_cast<std::size_t>((e * tokens + t) * rows_of_w + r)], sum, 2e-5);
+      }
+}
+
+TEST(Linear, gives_a_row_the_same_bits_wherever_it_stands) {
+  for (const Compute compute : {Compute::fp32, Compute::bf16}) {
+    Matrix m(Storage::fp32, 1);
+    constexpr int many = 130;
+    std::vector<float> x = random_rows(many, cols_of_w);
+    const std::vector<float> together = multiply(m.store, central(2), compute, x, many);
+    for (const int token : {0, 1, 63, 64, 127, 129}) {
+      std::vector<float> alone = random_rows(1, cols_of_w);
+      for (int e = 0; e < 2; ++e)
+        std::copy_n(rows_over(x, many, cols_of_w).row(e, token), cols_of_w, rows_over(alone, 1, cols_of_w).row(e, 0));
+      const std::vector<float> y = multiply(m.store, central(2), compute, alone, 1);
+      for (int e = 0; e < 2; ++e)
+        for (int r = 0; r < rows_of_w; ++r)
+          ASSERT_EQ(y[static_cast<std::size_t>(e * rows_of_w + r)],
+                    together[static_cast<std::size_t>((e * many + token) * rows_of_w + r)])
+              << "token " << token << " row " << r;
+    }
+  }
+}
+
+TEST(Linear, applies_pending_records_in_its_pass_as_the_store_would_before) {
+  for (const Storage storage : {Storage::fp32, Storage::bf16, Storage::fp16})
+    for (const std::uint32_t round_every : {1U, 2U}) {
+      Matrix deferred(storage, round_every), eager(storage, round_every);
+      constexpr int tokens = 9;
+      std::vector<float> x = random_rows(tokens, cols_of_w);
+      for (std::uint32_t t = 0; t < 5; ++t) {
+        const std::vector<float> a = multiply(deferred.store, central(t), Compute::fp32, x, tokens);
+        eager.store.apply_pending();
+        const std::vector<float> b = multiply(eager.store, central(t), Compute::fp32, x, tokens);
+        ASSERT_EQ(a, b);
+        deferred.store.append(record(t, -3e-3F));
+        eager.store.append(record(t, -3e-3F));
+        ASSERT_EQ(deferred.store.digest(), eager.store.digest());  // pending or stored: readers see one theta
+      }
+    }
+}
+
+TEST(Linear, leaves_theta_alone_without_records) {
+  Matrix m(Storage::bf16, 1);
+  std::vector<float> x = random_rows(3, cols_of_w);
+  const std::uint64_t before = m.store.digest();
+  multiply(m.store, central(0), Compute::bf16, x, 3);
+  EXPECT_EQ(m.store.digest(), before);
+}
+
+TEST(Linear, bf16_products_differ_by_bf16_rounding_of_the_inputs_only) {
+  Matrix m(Storage::fp32, 1);
+  constexpr int tokens = 5;
+  std::vector<float> x = random_rows(tokens, cols_of_w);
+  const std::vector<float> exact = multiply(m.store, central(0), Compute::fp32, x, tokens);
+  const std::vector<float> rounded = multiply(m.store, central(0), Compute::bf16, x, tokens);
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    difference += std::pow(static_cast<double>(exact[i] - rounded[i]), 2);
+    size += std::pow(static_cast<double>(exact[i]), 2);
+  }
+  const double relative = std::sqrt(difference / size);  // two roundings of 2^-9 rms/sqrt(3) each
+  EXPECT_GT(relative, 5e-4);
+  EXPECT_LT(relative, 5e-3);
+}
+
+TEST(LinearLogProb, equals_a_double_softmax_of_the_logits) {
+  Matrix m(Storage::fp32, 1);
+  constexpr int terms = 37;
+  std::vector<float> x = random_rows(terms, cols_of_w);
+  const std::vector<float> logits = multiply(m.store, central(1), Compute::fp32, x, terms);
+  std::vector<std::int32_t> targets(terms);
+  for (int i = 0; i < terms; ++i) targets[static_cast<std::size_t>(i)] = (i * 41) % rows_of_w;
+  const HostExec exec;
+  PanelScratch scratch(exec);
+  std::vector<double> log_prob(2 * terms);
+  linear_log_prob(exec, log_prob.data(), rows_over(x, terms, cols_of_w), targets, m.store.weight(0), central(1),
+                  Compute::fp32, scratch);
+  for (int i = 0; i < 2 * terms; ++i) {
+    const float* row = logits.data() + i * rows_of_w;
+    double sum = 0;
+    for (int r = 0; r < rows_of_w; ++r) sum += std::exp(static_cast<double>(row[r]));
+    const double expected = static_cast<double>(row[targets[static_cast<std::size_t>(i % terms)]]) - std::log(sum);
+    ASSERT_NEAR(log_prob[static_cast<std::size_t>(i)], expected, 1e-5);
+  }
+}
+
+TEST(LookupRows, replays_pending_records_and_writes_nothing) {
+  Matrix m(Storage::bf16, 1);
+  m.store.append(record(0, 2e-2F));
+  std::vector<float> theta(rows_of_w * cols_of_w);
+  m.store.read(0, 0, theta);
+  const std::vector<std::int32_t> ids{149, 0, 149};
+  const HostExec exec;
+  PanelScratch scratch(exec);
+  std::vector<float> memory(3 * cols_of_w);
+  const Rows out{memory.data(), 1, 3, cols_of_w, cols_of_w, 3 * cols_of_w};
+  lookup_rows(exec, out, ids, m.store.weight(0), clean_perturbation(), false, scratch);
+  EXPECT_EQ(m.store.weight(0).pending.size(), 1U);
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    for (int c = 0; c < cols_of_w; ++c)
+      ASSERT_EQ(out.row(0, static_cast<int>(i))[c], theta[static_cast<std::size_t>(ids[i] * cols_of_w + c)]);
+}
+
+}  // namespace
+}  // namespace distzo2
