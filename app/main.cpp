@@ -1,2 +1,137 @@
 // SPDX-License-Identifier: BSD-3-Clause
-int main() { return 0; }
+#include "app/build_info.hpp"
+#include "app/commands.hpp"
+#include "app/run_config.hpp"
+#include "core/gemm.hpp"
+#include "core/kokkos_compat.hpp"
+#include "core/simd/kernels.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <functional>
+
+namespace {
+
+using namespace distzo2;
+
+void add_deck(CLI::App& command, DeckOptions& options) {
+  command.add_option("deck", options.deck, "the input deck (YAML, or Teuchos XML by its extension)")->required();
+  command.add_option("--set", options.sets, "override a key: --set \"zo/learning rate=1e-6\" (repeatable)")
+      ->allow_extra_args(false);
+}
+
+std::string version_text() {
+  return build_summary() + "GEMM            " + gemm_fingerprint() + "\nkernels         " + simd_kernels().name;
+}
+
+void report(const std::string& message) {
+  std::fprintf(stderr, "distzo2: %s\n", message.c_str());
+}
+
+/// Threads that the deck asks for; 0: what OpenMP says. Kokkos must know before anything else happens.
+int threads_of(const DeckOptions& options) {
+  return static_cast<int>(read_run_config(options.deck, options.sets).parallel.threads.value_or(0));
+}
+
+/// Runs a command with Kokkos up. Catches once, prints once.
+ExitCode run(const std::function<int()>& threads, const std::function<ExitCode()>& command) {
+  try {
+    const KokkosScope kokkos(threads ? threads() : 0);
+    return command();
+  } catch (const Error& error) {
+    report(error.what());
+    return error.code();
+  } catch (const std::exception& error) {
+    report(std::string("internal error: ") + error.what());
+    return ExitCode::internal;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // 1. The command line.
+  CLI::App app("DistZO2: zeroth-order fine-tuning of language models, with forward passes only", "distzo2");
+  app.set_version_flag("--version", version_text);
+  app.require_subcommand(1);
+  std::function<ExitCode()> command;
+  std::function<int()> threads;
+
+  TrainOptions train;
+  std::string resume;
+  CLI::App& train_app = *app.add_subcommand("train", "fine-tune a model as a deck says");
+  add_deck(train_app, train.deck);
+  train_app.add_option("--resume", resume, "auto: go on with the run in the deck's or the newest run folder")
+      ->check(CLI::IsMember({"auto"}));
+  train_app.callback([&] {
+    train.resume = !resume.empty();
+    threads = [&] { return threads_of(train.deck); };
+    command = [&] { return train_command(train); };
+  });
+
+  EvaluateOptions evaluate;
+  CLI::App& evaluate_app =
+      *app.add_subcommand("evaluate", "accuracy, confusion counts and loss of a model on a deck's data");
+  add_deck(evaluate_app, evaluate.deck);
+  evaluate_app.add_option("--model", evaluate.model, "a model folder in place of the deck's");
+  evaluate_app.add_flag("--json", evaluate.deck.json, "print JSON");
+  evaluate_app.callback([&] {
+    threads = [&] { return threads_of(evaluate.deck); };
+    command = [&] { return evaluate_command(evaluate); };
+  });
+
+  ExportOptions exported;
+  CLI::App& export_app = *app.add_subcommand("export", "write theta of a step as a Hugging Face folder");
+  export_app.add_option("--trajectory", exported.trajectory, "trajectory.zoj, or the run folder that holds it")
+      ->required();
+  export_app.add_option("--model", exported.model, "the base model's folder (default: the run's deck names it)");
+  export_app.add_option("--step", exported.step, "theta after this many steps (default: all)");
+  export_app.add_option("--output", exported.output, "the folder to write; must not exist")->required();
+  export_app.add_flag("--json", exported.json, "print JSON");
+  export_app.callback([&] { command = [&] { return export_command(exported); }; });
+
+  InspectOptions inspect;
+  CLI::App& inspect_app = *app.add_subcommand("inspect", "what a trajectory, a run folder or a model folder holds");
+  inspect_app.add_option("path", inspect.path, "trajectory.zoj, a run folder or a model folder")->required();
+  inspect_app.add_flag("--json", inspect.json, "print JSON");
+  inspect_app.callback([&] { command = [&] { return inspect_command(inspect); }; });
+
+  DeckOptions validate;
+  CLI::App& validate_app =
+      *app.add_subcommand("validate", "check a deck with its model and data, show examples and cost");
+  add_deck(validate_app, validate);
+  validate_app.callback([&] { command = [&] { return validate_command(validate); }; });
+
+  DeckDocsOptions docs;
+  CLI::App& docs_app = *app.add_subcommand("deck-docs", "every deck key: type, default, meaning");
+  docs_app.add_flag("--starter", docs.starter, "a commented deck to begin with");
+  docs_app.callback([&] { command = [&] { return deck_docs_command(docs); }; });
+
+  BenchStepOptions bench;
+  CLI::App& bench_app = *app.add_subcommand("bench", "measure");
+  bench_app.require_subcommand(1);
+  CLI::App& step_app = *bench_app.add_subcommand("step", "where the time of a step goes");
+  add_deck(step_app, bench.deck);
+  step_app.add_option("--repeats", bench.repeats, "steps measured")
+      ->check(CLI::Range(1U, 1000U))
+      ->capture_default_str();
+  step_app.add_option("--noise-pairs", bench.noise_pairs, "steps over which the noise of bf16 compute is measured")
+      ->check(CLI::Range(1U, 1000U))
+      ->capture_default_str();
+  step_app.add_flag("--json", bench.deck.json, "print JSON");
+  step_app.callback([&] {
+    threads = [&] { return threads_of(bench.deck); };
+    command = [&] { return bench_step_command(bench); };
+  });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::usage);
+  }
+
+  // 2. The command.
+  return static_cast<int>(run(threads, command));
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "core/error.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace distzo2 {
+
+// One function a sub-command; each throws Error, and main turns that into one message and an exit code.
+
+struct DeckOptions {
+  std::filesystem::path deck;
+  std::vector<std::string> sets;  // --set "zo/learning rate=1e-6"
+  bool json = false;
+};
+
+struct TrainOptions {
+  DeckOptions deck;
+  bool resume = false;  // --resume auto
+};
+ExitCode train_command(const TrainOptions& options);
+
+struct EvaluateOptions {
+  DeckOptions deck;
+  std::filesystem::path model;  // in place of the deck's; empty: the deck's
+};
+ExitCode evaluate_command(const EvaluateOptions& options);
+
+struct ExportOptions {
+  std::filesystem::path trajectory;  // trajectory.zoj or a run folder
+  std::filesystem::path model;       // base; empty: the one in the run folder's deck
+  std::filesystem::path output;
+  std::optional<std::uint32_t> step;  // none: the last
+  bool json = false;
+};
+ExitCode export_command(const ExportOptions& options);
+
+struct InspectOptions {
+  std::filesystem::path path;  // trajectory.zoj, a run folder, or a model folder
+  bool json = false;
+};
+ExitCode inspect_command(const InspectOptions& options);
+
+ExitCode validate_command(const DeckOptions& options);
+
+struct DeckDocsOptions {
+  bool starter = false;
+};
+ExitCode deck_docs_command(const DeckDocsOptions& options);
+
+struct BenchStepOptions {
+  DeckOptions deck;
+  std::uint32_t repeats = 5;
+  std::uint32_t noise_pairs = 32;  // steps over which the noise of bf16 compute is measured
+};
+ExitCode bench_step_command(const BenchStepOptions& options);
+
+}  // namespace distzo2

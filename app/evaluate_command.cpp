@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/build_info.hpp"
+#include "app/commands.hpp"
+#include "app/loading.hpp"
+#include "app/machine.hpp"
+#include "app/progress.hpp"
+#include "app/step_losses.hpp"
+#include "io/hf_config.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+
+namespace distzo2 {
+namespace {
+
+/// Confusion counts as a table: a row a right label, a column a predicted one.
+std::string confusion_table(const Task& task, const std::vector<std::uint64_t>& confusion) {
+  const std::size_t labels = task.labels.size();
+  if (confusion.size() != labels * labels) return {};
+  std::string text = fmt::format("{:>16}", "right \\ said");
+  for (const TaskLabel& l : task.labels) text += fmt::format("{:>12}", l.word);
+  for (std::size_t i = 0; i < labels; ++i) {
+    text += fmt::format("\n{:>16}", task.labels[i].word);
+    for (std::size_t j = 0; j < labels; ++j) text += fmt::format("{:>12}", confusion[i * labels + j]);
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+ExitCode evaluate_command(const EvaluateOptions& options) {
+  RunConfig config = read_run_config(options.deck.deck, options.deck.sets);
+  if (!options.model.empty()) config.model.folder = options.model;
+  const ModelConfig model = read_model_config(config.model.folder);
+  const LoadedData data = load_data(config, model, Sets::evaluation);
+  const ExampleSet& set = data.reported();
+  const std::unique_ptr<Engine> engine = load_engine(config.model.folder, update_rule(config), config.precision.compute,
+                                                     config.model.allow_non_finite_weights);
+  const auto start = std::chrono::steady_clock::now();
+  const EvaluationResult result = evaluate(*engine, set.examples, data.objective);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (options.deck.json) {
+    const nlohmann::ordered_json object{{"model", config.model.folder.string()},
+                                        {"task", data.task.name},
+                                        {"set", set.source},
+                                        {"accuracy", result.accuracy},
+                                        {"loss", result.loss},
+                                        {"examples", result.examples},
+                                        {"confusion", result.confusion},
+                                        {"seconds", seconds},
+                                        {"theta_digest", fmt::format("{:016x}", engine->store().digest())},
+                                        {"arithmetic", engine->arithmetic_fingerprint()},
+                                        {"git_hash", build_git_hash()},
+                                        {"machine", machine_object()}};
+    fmt::print("{}\n", object.dump(2));
+    return ExitCode::done;
+  }
+  fmt::print("model     {}\n", describe(model, engine->store().table()));
+  fmt::print("set       {}\n", set.source);
+  for (const std::string& note : notes_of(data)) fmt::print("note      {}\n", note);
+  fmt::print("accuracy  {:.4f} ({:.0f} of {})\n", result.accuracy,
+             result.accuracy * static_cast<double>(result.examples), result.examples);
+  fmt::print("loss      {:.4f}\n", result.loss);
+  fmt::print("time      {} ({:.1f} examples/s)\n", duration_text(seconds),
+             static_cast<double>(result.examples) / seconds);
+  fmt::print("{}", confusion_table(data.task, result.confusion));
+  return ExitCode::done;
+}
+
+}  // namespace distzo2

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/loading.hpp"
+
+#include "core/error.hpp"
+#include "core/sampler.hpp"
+#include "io/checkpoint_folder.hpp"
+#include "io/hf_config.hpp"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace distzo2 {
+namespace {
+
+/// Elements imported at a time: the conversion buffer stays small beside any model.
+constexpr std::int64_t import_piece = std::int64_t{1} << 20;
+
+std::uint64_t digest_of(const std::vector<Example>& examples) {
+  std::vector<std::int32_t> words;
+  const auto put = [&](const std::vector<std::int32_t>& tokens) {
+    words.push_back(static_cast<std::int32_t>(tokens.size()));
+    words.insert(words.end(), tokens.begin(), tokens.end());
+  };
+  for (const Example& e : examples) {
+    put(e.prompt);
+    words.push_back(static_cast<std::int32_t>(e.candidates.size()));
+    for (const auto& candidate : e.candidates) put(candidate);
+    words.push_back(e.label);
+  }
+  return XXH3_64bits(words.data(), words.size() * sizeof(std::int32_t));
+}
+
+std::optional<std::int32_t> leading_token(const LeadingToken& wanted, const Tokenizer& tokenizer) {
+  switch (wanted.kind) {
+    case LeadingToken::Kind::automatic:
+      return tokenizer.bos();
+    case LeadingToken::Kind::none:
+      return std::nullopt;
+    case LeadingToken::Kind::id:
+      return wanted.id;
+  }
+  return std::nullopt;
+}
+
+ExampleSet make_set(const RunConfig& config, const LoadedData& data, const Dataset& rows_of,
+                    const std::vector<std::uint32_t>& rows, const ModelConfig& model) {
+  const auto encode = [&](std::string_view text) { return data.tokenizer.encode(text); };
+  TokenizedRows tokenized = tokenize_rows(data.task, rows_of, rows, encode, data.options);
+  ExampleSet set;
+  set.source = fmt::format("{}, {} of {} rows", rows_of.path.filename().string(), rows.size(), rows_of.rows());
+  if (!config.data.truncate && tokenized.report.shortened > 0)
+    throw Error(ExitCode::file, fmt::format("{}: {} prompts are longer than {} tokens; raise data/max length (the model "
+                                            "takes {}) or let data/truncate shorten them",
+                                            rows_of.path.string(), tokenized.report.shortened, data.options.max_length,
+                                            model.max_positions));
+  set.examples = std::move(tokenized.examples);
+  set.report = std::move(tokenized.report);
+  set.digest = digest_of(set.examples);
+  if (set.examples.empty()) throw Error(ExitCode::file, fmt::format("{}: no example is left", rows_of.path.string()));
+  for (const Example& e : set.examples)
+    for (const std::int32_t id : e.prompt)
+      if (id < 0 || id >= model.vocab)
+        throw Error(ExitCode::file,
+                    fmt::format("{}: token id {} is outside the model's {} embedding rows; the tokenizer "
+                                "and the model do not belong together",
+                                rows_of.path.string(), id, model.vocab));
+  return set;
+}
+
+std::uint32_t count_of(const std::optional<std::uint64_t>& wanted, const Dataset& data, const char* key) {
+  if (wanted && *wanted > data.rows())
+    throw Error(ExitCode::usage,
+                fmt::format("{}: {} examples wanted, {} has {}", key, *wanted, data.path.string(), data.rows()));
+  return static_cast<std::uint32_t>(wanted.value_or(0));
+}
+
+}  // namespace
+
+const ExampleSet& LoadedData::reported() const {
+  if (!test && !dev)
+    throw Error(ExitCode::usage,
+                "data: nothing to evaluate on: name a data/test or data/dev file, or give data/dev examples");
+  return test ? *test : *dev;
+}
+
+LoadedData load_data(const RunConfig& config, const ModelConfig& model, Sets sets) {
+  const DataSection& section = config.data;
+  LoadedData data{read_task(section.task), Tokenizer::from_folder(config.model.folder), {}, {}, {}, {}, {}};
+  data.objective = config.zo.objective.value_or(data.task.objective);
+  data.options.leading = leading_token(section.leading_token, data.tokenizer);
+  data.options.max_length = static_cast<int>(std::min<std::int64_t>(section.max_length, model.max_positions));
+
+  if (!section.train.empty() && (sets == Sets::all || section.dev.empty())) {
+    const Dataset train = read_dataset(section.train);
+    const bool dev_from_train = section.dev.empty() && section.dev_examples.value_or(0) > 0;
+    const std::uint32_t dev_count = dev_from_train ? count_of(section.dev_examples, train, "data/dev examples") : 0;
+    const RowSplit split = split_rows(section.split_seed, train.rows(),
+                                      count_of(section.train_examples, train, "data/train examples"), dev_count);
+    if (sets == Sets::all) data.train = make_set(config, data, train, split.train, model);
+    if (dev_from_train) data.dev = make_set(config, data, train, split.dev, model);
+  }
+  if (!section.dev.empty()) {
+    const Dataset dev = read_dataset(section.dev);
+    data.dev = make_set(
+        config, data, dev,
+        choose_rows(section.split_seed, dev.rows(), count_of(section.dev_examples, dev, "data/dev examples")), model);
+  }
+  if (!section.test.empty()) {
+    const Dataset test = read_dataset(section.test);
+    data.test = make_set(config, data, test, choose_rows(section.split_seed, test.rows(), 0), model);
+  }
+  return data;
+}
+
+std::vector<std::string> notes_of(const LoadedData& data) {
+  std::vector<std::string> notes;
+  for (const auto* set : {&data.train, &data.dev, &data.test}) {
+    if (!*set) continue;
+    const ExampleSet& s = **set;
+    if (s.report.shortened > 0)
+      notes.push_back(
+          fmt::format("{}: {} prompts shortened to {} tokens", s.source, s.report.shortened, data.options.max_length));
+    if (s.report.split_inside > 0)
+      notes.push_back(fmt::format("{}: in {} examples the label merges with the end of the prompt", s.source,
+                                  s.report.split_inside));
+  }
+  return notes;
+}
+
+UpdateRule update_rule(const RunConfig& config) {
+  return {config.zo.seed, config.zo.kind, config.precision.storage, config.precision.rounding,
+          config.precision.storage == Storage::fp32 ? 1 : config.precision.round_every};
+}
+
+std::unique_ptr<Engine> load_engine(const std::filesystem::path& folder, const UpdateRule& rule, Compute compute,
+                                    bool allow_non_finite, const std::function<void(double, double)>& tensor_done) {
+  const ModelConfig model = read_model_config(folder);
+  const CheckpointReader reader(folder);
+  auto engine = std::make_unique<Engine>(model, rule, compute);
+  ParameterStore& store = engine->store();
+  const TensorTable& table = store.table();
+  std::vector<float> values;
+  double done = 0;
+  for (int i = 0; i < std::ssize(table.tensors); ++i) {
+    const Tensor& tensor = table.tensors[static_cast<std::size_t>(i)];
+    const std::vector<std::int64_t> shape =
+        tensor.matrix ? std::vector{tensor.rows, tensor.cols} : std::vector{tensor.cols};
+    reader.expect(tensor.name, shape);
+    for (std::int64_t at = 0; at < tensor.size(); at += import_piece) {
+      values.resize(static_cast<std::size_t>(std::min(import_piece, tensor.size() - at)));
+      reader.read(tensor.name, at, values);
+      if (!allow_non_finite) reader.check_finite(tensor.name, at, values);
+      store.import_values(i, at, values);
+    }
+    reader.release(tensor.name);
+    done += static_cast<double>(tensor.size());
+    if (tensor_done) tensor_done(done, static_cast<double>(table.parameters));
+  }
+  return engine;
+}
+
+std::string describe(const ModelConfig& config, const TensorTable& table) {
+  return fmt::format("{}, {:.1f} M parameters, {} layers, hidden {}, {} head", config.architecture,
+                     static_cast<double>(table.parameters) / 1e6, config.layers, config.hidden,
+                     config.tied_head ? "tied" : "untied");
+}
+
+}  // namespace distzo2

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/machine.hpp"
+
+#include "core/simd/kernels.hpp"
+
+#include <sys/sysinfo.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <fstream>
+#include <string_view>
+#include <thread>
+
+namespace distzo2 {
+
+nlohmann::ordered_json machine_object() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  std::string processor;
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; processor.empty() && std::getline(in, line);)
+    if (constexpr std::string_view key = "model name"; line.starts_with(key))
+      processor = line.substr(line.find(':') + 2);
+  struct sysinfo info = {};
+  const double memory = ::sysinfo(&info) == 0 ? static_cast<double>(info.totalram) * info.mem_unit : 0.0;
+  return {{"host", host.data()},
+          {"processor", processor},
+          {"cores", std::thread::hardware_concurrency()},
+          {"memory_bytes", memory},
+          {"instruction_set", simd_kernels().name}};
+}
+
+}  // namespace distzo2

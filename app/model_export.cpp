@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/model_export.hpp"
+
+#include "io/checkpoint_folder.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace distzo2 {
+namespace {
+
+constexpr std::int64_t piece = std::int64_t{1} << 20;
+
+DType dtype_of(Storage storage) {
+  switch (storage) {
+    case Storage::fp32:
+      return DType::f32;
+    case Storage::bf16:
+      return DType::bf16;
+    case Storage::fp16:
+      return DType::f16;
+  }
+  return DType::f32;
+}
+
+}  // namespace
+
+void export_model(const Engine& engine, const std::filesystem::path& base, const std::filesystem::path& folder) {
+  const ParameterStore& store = engine.store();
+  const TensorTable& table = store.table();
+  // One-dimensional tensors are stored in fp32 but leave in the matrices' precision, as model folders have them.
+  const DType dtype = dtype_of(store.rule().storage);
+  std::vector<TensorDeclaration> declarations;
+  for (const Tensor& t : table.tensors)
+    declarations.push_back({t.name, dtype, t.matrix ? std::vector{t.rows, t.cols} : std::vector{t.cols}});
+  CheckpointWriter writer(folder, base, std::move(declarations));
+  std::vector<float> values;
+  for (int i = 0; i < std::ssize(table.tensors); ++i) {
+    const Tensor& t = table.tensors[static_cast<std::size_t>(i)];
+    for (std::int64_t at = 0; at < t.size(); at += piece) {
+      values.resize(static_cast<std::size_t>(std::min(piece, t.size() - at)));
+      store.read(i, at, values);
+      writer.write(t.name, values);
+    }
+  }
+  writer.finish();
+}
+
+}  // namespace distzo2

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <string_view>
+
+namespace distzo2 {
+namespace {
+
+std::uint64_t status_bytes(std::string_view key) {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(key)) return std::stoull(line.substr(key.size())) * 1024;
+  return 0;
+}
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+std::uint64_t resident_bytes() {
+  return status_bytes("VmRSS:");
+}
+std::uint64_t peak_resident_bytes() {
+  return status_bytes("VmHWM:");
+}
+
+std::string duration_text(double seconds) {
+  const auto s = static_cast<long>(std::ceil(seconds));
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
+  return fmt::format("{} h {:02} min", s / 3600, s % 3600 / 60);
+}
+
+std::string bytes_text(double bytes) {
+  if (bytes < 1e6) return fmt::format("{:.1f} kB", bytes / 1e3);
+  if (bytes < 1e9) return fmt::format("{:.1f} MB", bytes / 1e6);
+  return fmt::format("{:.2f} GB", bytes / 1e9);
+}
+
+Progress::Progress(Interval log_every, std::uint32_t steps)
+    : terminal_(::isatty(STDOUT_FILENO) == 1), log_every_(log_every), steps_(steps) {}
+
+Progress::~Progress() {
+  if (live_) print("\n");
+}
+
+void Progress::say(const std::string& text) {
+  print((live_ ? "\r\x1b[K" : "") + text + "\n");
+  live_ = false;
+}
+
+void Progress::step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds) {
+  const double weight = steps_seen_ == 0 ? 1.0 : std::max(0.05, 1.0 / (steps_seen_ + 1.0));
+  loss_ += weight * (loss - loss_);
+  seconds_per_step_ += weight * (seconds - seconds_per_step_);
+  tokens_per_second_ = seconds > 0
+                           ? tokens_per_second_ + weight * (static_cast<double>(tokens) / seconds - tokens_per_second_)
+                           : tokens_per_second_;
+  ++steps_seen_;
+  const auto now = std::chrono::steady_clock::now();
+  const bool last = step + 1 == steps_;
+  const auto since = [&](std::chrono::steady_clock::time_point t) {
+    return std::chrono::duration<double>(now - t).count();
+  };
+  const auto text = [&] {
+    return fmt::format("step {:>{}}/{}  loss {:.4f}  g {:+.3f}  {:.0f} tokens/s  host {}  left {}", step + 1,
+                       fmt::formatted_size("{}", steps_), steps_, loss_, g, tokens_per_second_,
+                       bytes_text(static_cast<double>(resident_bytes())),
+                       duration_text(seconds_per_step_ * (steps_ - step - 1)));
+  };
+  const bool due = log_every_.steps != 0 ? (step + 1) % log_every_.steps == 0 : since(last_log_) >= log_every_.seconds;
+  if (!terminal_) {
+    if (due || last || steps_seen_ == 1) {
+      print(text() + "\n");
+      last_log_ = now;
+    }
+  } else if (last || since(last_draw_) >= 0.1) {
+    print("\r\x1b[K" + text());
+    live_ = true;
+    last_draw_ = now;
+  }
+}
+
+}  // namespace distzo2

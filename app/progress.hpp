@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "app/run_config.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace distzo2 {
+
+/// What the run says of itself on stdout: on a terminal one live line, in a batch log a line every so often.
+class Progress {
+public:
+  Progress(Interval log_every, std::uint32_t steps);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// A line that stays.
+  void say(const std::string& text);
+  /// State after a step: shown at once on a terminal, logged when due.
+  void step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds);
+
+private:
+  bool terminal_;
+  bool live_ = false;  // a live line stands unfinished on the terminal
+  Interval log_every_;
+  std::uint32_t steps_;
+  double tokens_per_second_ = 0.0, seconds_per_step_ = 0.0, loss_ = 0.0;  // smoothed
+  std::uint32_t steps_seen_ = 0;
+  std::chrono::steady_clock::time_point last_log_, last_draw_;
+};
+
+/// "1 h 02 min", "3 min 20 s", "12 s".
+std::string duration_text(double seconds);
+/// "538.1 MB".
+std::string bytes_text(double bytes);
+
+/// VmRSS and VmHWM of this process.
+std::uint64_t resident_bytes();
+std::uint64_t peak_resident_bytes();
+
+}  // namespace distzo2

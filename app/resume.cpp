@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/resume.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+namespace distzo2 {
+namespace {
+
+std::string text_of(const std::vector<KeyValue>& keys) {
+  std::string text;
+  for (const KeyValue& k : keys) text += k.key + ": " + k.value + "\n";
+  return text;
+}
+
+std::vector<KeyValue> keys_of(const std::string& text) {
+  std::vector<KeyValue> keys;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (const std::size_t colon = line.find(": "); colon != std::string::npos)
+      keys.push_back({line.substr(0, colon), line.substr(colon + 2)});
+  return keys;
+}
+
+}  // namespace
+
+TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& data, const Engine& engine) {
+  TrajectoryHeader h;
+  h.rule = engine.store().rule();
+  h.step = {config.zo.difference, static_cast<int>(config.zo.directions), config.zo.epsilon};
+  h.objective = data.objective;
+  h.theta0_digest = engine.store().digest();
+  h.deck_digest = mathematical_digest(config);
+  h.data_digest = data.train->digest;
+  h.mathematical_keys = text_of(mathematical_keys(config));
+  h.fingerprint = engine.arithmetic_fingerprint();
+  return h;
+}
+
+std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& now, const RunConfig& config,
+                           const std::filesystem::path& trajectory) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ExitCode::usage, fmt::format("{}: cannot go on with this run: {}", trajectory.string(), what));
+  };
+  if (was.deck_digest != now.deck_digest)
+    refuse(fmt::format(
+        "the deck changes its mathematics: {}",
+        fmt::join(mathematical_differences(mathematical_keys(config), keys_of(was.mathematical_keys)), "; ")));
+  if (was.theta0_digest != now.theta0_digest)
+    refuse(fmt::format("model/folder {} holds other weights than the run began with", config.model.folder.string()));
+  if (was.data_digest != now.data_digest) refuse("the training examples are not those that the run began with");
+  if (was.fingerprint == now.fingerprint) return {};
+  return fmt::format(
+      "the arithmetic changed from \"{}\" to \"{}\": losses can differ in their last bits from an "
+      "uninterrupted run's",
+      was.fingerprint, now.fingerprint);
+}
+
+void replay(Engine& engine, const std::vector<StepRecord>& records) {
+  for (const StepRecord& r : records) engine.store().append(r);
+  engine.store().apply_pending();
+}
+
+}  // namespace distzo2

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "app/loading.hpp"
+#include "app/run_config.hpp"
+#include "core/engine.hpp"
+#include "io/trajectory_file.hpp"
+
+#include <filesystem>
+#include <string>
+
+namespace distzo2 {
+
+/// The header of the trajectory that this deck, data and freshly imported model begin.
+TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& data, const Engine& engine);
+
+/// Throws Error (usage) naming what differs where going on with `was` would change the mathematics: deck keys, weights
+/// or training examples. Returns a note where only the arithmetic changed, else an empty text.
+std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& now, const RunConfig& config,
+                           const std::filesystem::path& trajectory);
+
+/// Applies these records to the engine's fresh theta in one pass over the parameters.
+void replay(Engine& engine, const std::vector<StepRecord>& records);
+
+}  // namespace distzo2

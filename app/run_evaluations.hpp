@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "app/loading.hpp"
+#include "app/progress.hpp"
+#include "app/run_config.hpp"
+#include "app/run_folder.hpp"
+#include "core/engine.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace distzo2 {
+
+/// Whether final/ and best/ are written: `write models: auto` does so below 10 GB.
+bool writes_models(const RunConfig& config, const ParameterStore& store);
+
+/// The evaluations of a run: the dev set at its points, best/ where it improves, the test set at both ends.
+class RunEvaluations {
+public:
+  RunEvaluations(const RunConfig& config, const LoadedData& data, const RunFolder& folder, Engine& engine,
+                 MetricsFile& metrics, Progress& progress);
+
+  /// theta_t as it is now. What metrics.jsonl has of this step already is not computed again.
+  void at(std::uint32_t t, bool end);
+  /// The evaluation of theta_t that the summary reports (test, else dev), if it was made.
+  std::optional<EvaluationResult> reported(std::uint32_t t) const;
+
+private:
+  EvaluationResult evaluated(std::uint32_t t, const std::string& set, const ExampleSet& examples);
+
+  const RunConfig& config_;
+  const LoadedData& data_;
+  const RunFolder& folder_;
+  Engine& engine_;
+  MetricsFile& metrics_;
+  Progress& progress_;
+  std::uint32_t interval_;  // steps; 0: at the ends only
+  std::vector<RecordedEvaluation> recorded_;
+  std::optional<EvaluationResult> best_;
+};
+
+}  // namespace distzo2

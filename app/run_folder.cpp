@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/run_folder.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <set>
+#include <system_error>
+
+namespace distzo2 {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+Json step_object(const StepRecord& r, double loss) {
+  Json line{{"step", r.t}, {"loss", loss}, {"g", r.g}, {"lr", r.lr}};
+  if (r.g != r.g_raw) line["g_raw"] = r.g_raw;
+  return line;
+}
+
+/// The number of runs/<deck>-<NNN>, or -1 for any other name.
+int run_number(const std::string& name, const std::string& prefix) {
+  int number = -1;
+  if (name.size() < prefix.size() + 3 || !name.starts_with(prefix)) return -1;
+  const char* end = name.data() + name.size();
+  const auto [last, error] = std::from_chars(name.data() + prefix.size(), end, number);
+  return error == std::errc() && last == end ? number : -1;
+}
+
+int newest_number(const fs::path& runs, const std::string& prefix) {
+  int newest = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(runs, error))
+    newest = std::max(newest, run_number(entry.path().filename().string(), prefix));
+  return newest;
+}
+
+std::string run_prefix(const fs::path& deck) {
+  return deck.stem().string() + "-";
+}
+
+bool holds_run(const fs::path& folder) {
+  return fs::exists(folder / "trajectory.zoj") || fs::exists(folder / "summary.json") ||
+         fs::exists(folder / "deck.yaml");
+}
+
+}  // namespace
+
+RunFolder new_run_folder(const RunConfig& config, const fs::path& deck) {
+  std::error_code error;
+  if (!config.output.folder.empty()) {
+    const fs::path& folder = config.output.folder;
+    if (holds_run(folder))
+      throw Error(
+          ExitCode::usage,
+          fmt::format("output/folder: {} holds a run already; give --resume auto to go on with it, or another folder",
+                      folder.string()));
+    fs::create_directories(folder, error);
+    if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
+    return {folder};
+  }
+  const fs::path runs = fs::current_path() / "runs";
+  fs::create_directories(runs, error);
+  if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", runs.string(), error.message()));
+  for (int number = newest_number(runs, run_prefix(deck)) + 1;; ++number) {
+    const fs::path folder = runs / fmt::format("{}{:03}", run_prefix(deck), number);
+    if (fs::create_directory(folder, error)) return {folder};  // false where another run just took this number
+    if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
+  }
+}
+
+std::optional<RunFolder> existing_run_folder(const RunConfig& config, const fs::path& deck) {
+  if (!config.output.folder.empty())
+    return fs::exists(config.output.folder) ? std::optional(RunFolder{config.output.folder}) : std::nullopt;
+  const fs::path runs = fs::current_path() / "runs";
+  const int number = newest_number(runs, run_prefix(deck));
+  if (number == 0) return std::nullopt;
+  return RunFolder{runs / fmt::format("{}{:03}", run_prefix(deck), number)};
+}
+
+double reported_loss(const StepRecord& r) {
+  return std::accumulate(r.losses.begin(), r.losses.end(), 0.0) / static_cast<double>(r.losses.size());
+}
+
+MetricsFile::MetricsFile(const fs::path& path, const std::vector<StepRecord>& recorded) : path_(path) {
+  const auto next_step = static_cast<std::uint32_t>(recorded.size());
+  std::string kept;
+  std::set<std::uint32_t> seen;
+  if (std::ifstream in(path); in) {
+    for (std::string text; std::getline(in, text);) {
+      const Json line = Json::parse(text, nullptr, false);
+      if (!line.is_object() || !line.contains("step") || !line["step"].is_number_unsigned()) continue;
+      const auto step = line["step"].get<std::uint64_t>();
+      const bool evaluation = line.contains("evaluation");
+      if (step > next_step || (!evaluation && step == next_step)) continue;
+      if (!evaluation) seen.insert(static_cast<std::uint32_t>(step));
+      kept += text + "\n";
+    }
+  }
+  for (const StepRecord& r : recorded)
+    if (!seen.contains(r.t)) kept += step_object(r, reported_loss(r)).dump() + "\n";
+  write_text_file(path, kept);
+  out_.open(path, std::ios::app);
+  if (!out_) throw Error(ExitCode::file, fmt::format("{}: cannot be opened for writing", path.string()));
+}
+
+void MetricsFile::line(const std::string& text) {
+  out_ << text << '\n' << std::flush;
+  if (!out_) throw Error(ExitCode::file, fmt::format("{}: writing failed (is the disk full?)", path_.string()));
+}
+
+void MetricsFile::step(const StepRecord& r, double loss, std::uint64_t tokens, double seconds) {
+  Json object = step_object(r, loss);
+  object["tokens"] = tokens;
+  object["seconds"] = seconds;
+  line(object.dump());
+}
+
+void MetricsFile::evaluation(std::uint32_t step, const std::string& set, const EvaluationResult& r) {
+  line(Json{{"step", step},
+            {"evaluation",
+             {{"set", set},
+              {"accuracy", r.accuracy},
+              {"loss", r.loss},
+              {"examples", r.examples},
+              {"confusion", r.confusion}}}}
+           .dump());
+}
+
+std::vector<RecordedEvaluation> recorded_evaluations(const fs::path& metrics) {
+  std::vector<RecordedEvaluation> found;
+  std::ifstream in(metrics);
+  for (std::string text; std::getline(in, text);) {
+    const Json line = Json::parse(text, nullptr, false);
+    if (!line.is_object() || !line.contains("evaluation")) continue;
+    try {
+      const Json& e = line.at("evaluation");
+      found.push_back({line.at("step").get<std::uint32_t>(),
+                       e.at("set").get<std::string>(),
+                       {e.at("accuracy").get<double>(), e.at("loss").get<double>(),
+                        e.at("examples").get<std::uint64_t>(), e.at("confusion").get<std::vector<std::uint64_t>>()}});
+    } catch (const nlohmann::json::exception&) {
+      continue;  // a line that somebody changed: it is evaluated again
+    }
+  }
+  return found;
+}
+
+void write_text_file(const fs::path& path, const std::string& text) {
+  fs::path partial = path;
+  partial += ".partial";
+  std::ofstream out(partial, std::ios::binary | std::ios::trunc);
+  out << text << std::flush;
+  out.close();
+  std::error_code error;
+  if (out) fs::rename(partial, path, error);
+  if (!out || error)
+    throw Error(ExitCode::file,
+                fmt::format("{}: cannot be written: {}", path.string(), error ? error.message() : "is the disk full?"));
+}
+
+}  // namespace distzo2

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "app/run_config.hpp"
+#include "core/trajectory_record.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace distzo2 {
+
+/// The files of a run (design section 7).
+struct RunFolder {
+  std::filesystem::path path;
+  std::filesystem::path deck() const { return path / "deck.yaml"; }
+  std::filesystem::path metrics() const { return path / "metrics.jsonl"; }
+  std::filesystem::path trajectory() const { return path / "trajectory.zoj"; }
+  std::filesystem::path summary() const { return path / "summary.json"; }
+  std::filesystem::path final_model() const { return path / "final"; }
+  std::filesystem::path best_model() const { return path / "best"; }
+};
+
+/// A new run's folder: the deck's `output/folder`, which must hold no run, or runs/<deck name>-<NNN>, the first free
+/// number. Created here. Throws Error: usage for a folder that holds a run, file where it cannot be made.
+RunFolder new_run_folder(const RunConfig& config, const std::filesystem::path& deck);
+
+/// The folder that `--resume auto` goes on in: `output/folder`, else the newest runs/<deck name>-<NNN>; none where
+/// there is no such folder yet.
+std::optional<RunFolder> existing_run_folder(const RunConfig& config, const std::filesystem::path& deck);
+
+/// An evaluation as metrics.jsonl and summary.json hold it.
+struct EvaluationResult {
+  double accuracy = 0.0;
+  double loss = 0.0;
+  std::uint64_t examples = 0;
+  std::vector<std::uint64_t> confusion;  // (labels, labels), [right * labels + predicted]
+};
+
+/// An evaluation that metrics.jsonl holds.
+struct RecordedEvaluation {
+  std::uint32_t step = 0;
+  std::string set;  // "dev" or "test"
+  EvaluationResult result;
+};
+std::vector<RecordedEvaluation> recorded_evaluations(const std::filesystem::path& metrics);
+
+/// metrics.jsonl: one object a step, one an evaluation; a line is handed to the system whole.
+class MetricsFile {
+public:
+  /// Keeps what stands before `next_step` (lines of steps below it, evaluations up to it); a line that a crash cut
+  /// short or that the trajectory does not cover goes, and a step that has a record but no line gets one without times.
+  MetricsFile(const std::filesystem::path& path, const std::vector<StepRecord>& recorded);
+  void step(const StepRecord& record, double loss, std::uint64_t tokens, double seconds);
+  void evaluation(std::uint32_t step, const std::string& set, const EvaluationResult& result);
+
+private:
+  void line(const std::string& text);
+  std::filesystem::path path_;
+  std::ofstream out_;
+};
+
+/// Mean over a record's evaluations: the loss that is reported for a step.
+double reported_loss(const StepRecord& record);
+
+/// Writes a small text file beside its place and renames it there. Throws Error (file).
+void write_text_file(const std::filesystem::path& path, const std::string& text);
+
+}  // namespace distzo2

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/step_losses.hpp"
+
+#include "core/objective.hpp"
+#include "core/packing.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace distzo2 {
+namespace {
+
+/// Rows packed together in an evaluation: enough for full GEMM tiles, few enough that activations stay small.
+constexpr int evaluation_tokens = 1024;
+
+/// [begin, end) of examples that are evaluated together: at least one.
+int evaluation_end(std::span<const Example> examples, int begin) {
+  int tokens = 0;
+  int end = begin;
+  while (end < std::ssize(examples)) {
+    tokens += packed_size(examples[static_cast<std::size_t>(end)], Candidates::all).tokens;
+    if (end > begin && tokens > evaluation_tokens) break;
+    ++end;
+  }
+  return end;
+}
+
+}  // namespace
+
+ComputedLosses compute_losses(Engine& engine, std::span<const Example> examples, std::span<const std::uint32_t> batch,
+                              const Share& share, const Perturbation& step, Objective objective,
+                              std::span<const std::uint32_t> order) {
+  // 1. This rank's sequences, packed in the order asked for.
+  std::vector<std::uint32_t> mine(static_cast<std::size_t>(share.sequences.size()));
+  if (order.empty())
+    std::iota(mine.begin(), mine.end(), static_cast<std::uint32_t>(share.sequences.begin));
+  else
+    std::copy(order.begin(), order.end(), mine.begin());
+  std::vector<std::uint32_t> rows;
+  for (const std::uint32_t b : mine) rows.push_back(batch[b]);
+  const PackedExamples packed = pack_examples(examples, rows, candidates_of(objective));
+
+  // 2. This rank's evaluations of them, forward together.
+  Perturbation p = step;
+  p.evaluations.assign(step.evaluations.begin() + share.evaluations.begin,
+                       step.evaluations.begin() + share.evaluations.end);
+  const std::size_t terms = packed.batch.terms.size();
+  std::vector<double> log_prob(p.evaluations.size() * terms);
+  engine.forward(packed.batch, p, log_prob);
+
+  // 3. Their losses, at the sequences' places in the batch.
+  ComputedLosses result;
+  result.tokens = static_cast<std::uint64_t>(packed.batch.tokens());
+  result.share.losses.assign(step.evaluations.size() * batch.size(), 0.0);
+  result.share.counts.assign(batch.size(), 0.0);
+  for (std::size_t e = 0; e < p.evaluations.size(); ++e)
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      const std::size_t evaluation = e + static_cast<std::size_t>(share.evaluations.begin);
+      result.share.losses[evaluation * batch.size() + mine[i]] = sequence_loss(
+          objective, std::span(log_prob).subspan(e * terms, terms), packed.examples[i], result.share.counts[mine[i]]);
+    }
+  return result;
+}
+
+EvaluationResult evaluate(Engine& engine, std::span<const Example> examples, Objective objective) {
+  EvaluationSum sum;
+  std::vector<double> log_prob;
+  for (int begin = 0, end = 0; begin < std::ssize(examples); begin = end) {
+    end = evaluation_end(examples, begin);
+    std::vector<std::uint32_t> rows(static_cast<std::size_t>(end - begin));
+    std::iota(rows.begin(), rows.end(), static_cast<std::uint32_t>(begin));
+    const PackedExamples packed = pack_examples(examples, rows, Candidates::all);
+    log_prob.resize(packed.batch.terms.size());
+    engine.forward(packed.batch, clean_perturbation(), log_prob);
+    for (const ExampleTerms& terms : packed.examples) add_example(sum, objective, log_prob, terms);
+  }
+  return {sum.accuracy(), sum.mean_loss(), sum.examples, sum.confusion};
+}
+
+BatchSize largest_batch(std::span<const Example> examples, std::uint32_t batch, Objective objective) {
+  std::vector<int> tokens, terms;
+  for (const Example& e : examples) {
+    const PackedSize size = packed_size(e, candidates_of(objective));
+    tokens.push_back(size.tokens);
+    terms.push_back(size.terms);
+  }
+  // A batch may cross epochs, so an example can stand in it more than once: at most ceil(batch / examples) + 1 times.
+  const auto sum_of_largest = [&](std::vector<int>& sizes) {
+    std::ranges::sort(sizes, std::greater<>());
+    std::int64_t sum = 0;
+    for (std::uint32_t i = 0; i < batch; ++i) sum += sizes[i % sizes.size()];
+    return static_cast<int>(std::min<std::int64_t>(sum, std::numeric_limits<int>::max()));
+  };
+  return {sum_of_largest(tokens), sum_of_largest(terms)};
+}
+
+BatchSize largest_evaluation(std::span<const Example> examples) {
+  BatchSize largest;
+  for (int begin = 0, end = 0; begin < std::ssize(examples); begin = end) {
+    end = evaluation_end(examples, begin);
+    BatchSize size;
+    for (int i = begin; i < end; ++i) {
+      const PackedSize one = packed_size(examples[static_cast<std::size_t>(i)], Candidates::all);
+      size.tokens += one.tokens;
+      size.terms += one.terms;
+    }
+    largest.tokens = std::max(largest.tokens, size.tokens);
+    largest.terms = std::max(largest.terms, size.terms);
+  }
+  return largest;
+}
+
+}  // namespace distzo2

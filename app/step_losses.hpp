@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "app/run_folder.hpp"
+#include "core/engine.hpp"
+#include "core/example.hpp"
+#include "core/layout.hpp"
+#include "core/precision.hpp"
+#include "parallel/exchange.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace distzo2 {
+
+/// A rank's share of a step's losses and what computing it took.
+struct ComputedLosses {
+  StepLosses share;
+  std::uint64_t tokens = 0;  // of the share's sequences, each counted once
+};
+
+/// l[e, b] and n[b] (design section 1) of this rank's evaluations and sequences: all go forward together. `order`
+/// gives the order in which the batch's sequences are packed; it changes no bit. StepLosses of the whole step, zero
+/// outside the share.
+ComputedLosses compute_losses(Engine& engine, std::span<const Example> examples, std::span<const std::uint32_t> batch,
+                              const Share& share, const Perturbation& step, Objective objective,
+                              std::span<const std::uint32_t> order = {});
+
+/// Accuracy, loss and confusion counts of the model as it is, pending records applied.
+EvaluationResult evaluate(Engine& engine, std::span<const Example> examples, Objective objective);
+
+/// The largest batch that a step or an evaluation of these examples packs: rows and terms.
+struct BatchSize {
+  int tokens = 0;
+  int terms = 0;
+};
+BatchSize largest_batch(std::span<const Example> examples, std::uint32_t batch, Objective objective);
+BatchSize largest_evaluation(std::span<const Example> examples);
+
+}  // namespace distzo2

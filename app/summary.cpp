@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/summary.hpp"
+
+#include "app/build_info.hpp"
+#include "app/machine.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace distzo2 {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json object_of(const std::optional<EvaluationResult>& r) {
+  if (!r) return nullptr;
+  return {{"accuracy", r->accuracy}, {"loss", r->loss}, {"examples", r->examples}, {"confusion", r->confusion}};
+}
+
+/// Whether the deck's `expected` values were reached; null where it states none.
+Json expectations(const ExpectedSection& expected, const std::optional<EvaluationResult>& final) {
+  if (!expected.accuracy_at_least && !expected.final_loss_at_most) return nullptr;
+  const bool accuracy = !expected.accuracy_at_least || (final && final->accuracy >= *expected.accuracy_at_least);
+  const bool loss = !expected.final_loss_at_most || (final && final->loss <= *expected.final_loss_at_most);
+  return accuracy && loss;
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  std::ranges::sort(values);
+  const std::size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+void write_summary(const RunFolder& folder, const Training& training, const TrainingEnd& end,
+                   std::uint64_t theta_digest, const std::optional<EvaluationResult>& initial,
+                   const std::optional<EvaluationResult>& final) {
+  std::vector<double> seconds, rates;  // of the last half
+  for (std::size_t i = end.seconds.size() / 2; i < end.seconds.size(); ++i) {
+    seconds.push_back(end.seconds[i]);
+    rates.push_back(static_cast<double>(end.tokens[i]) / end.seconds[i]);
+  }
+  const Engine& engine = training.engine;
+  const Json summary{{"steps", training.records.size()},
+                     {"initial", object_of(initial)},
+                     {"final", object_of(final)},
+                     {"expected_reached", expectations(training.config.expected, final)},
+                     {"tokens_per_second", median(rates)},
+                     {"seconds_per_step", median(seconds)},
+                     {"peak_host_bytes", peak_resident_bytes()},
+                     {"peak_device_bytes", 0},
+                     {"stored_parameter_bytes", engine.store().bytes()},
+                     {"activation_bytes", engine.activation_bytes()},
+                     {"bytes_read", 0},  // a resident store streams nothing
+                     {"bytes_written", 0},
+                     {"theta_digest", fmt::format("{:016x}", theta_digest)},
+                     {"trajectory_digest", fmt::format("{:016x}", trajectory_digest(training.records))},
+                     {"layout", {{"pertp", 1}, {"ddp", 1}}},
+                     {"arithmetic", engine.arithmetic_fingerprint()},
+                     {"git_hash", build_git_hash()},
+                     {"machine", machine_object()}};
+  write_text_file(folder.summary(), summary.dump(2) + "\n");
+}
+
+}  // namespace distzo2

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/commands.hpp"
+#include "app/loading.hpp"
+#include "app/model_export.hpp"
+#include "app/progress.hpp"
+#include "app/resume.hpp"
+#include "app/run_evaluations.hpp"
+#include "app/run_folder.hpp"
+#include "app/signals.hpp"
+#include "app/summary.hpp"
+#include "app/training_loop.hpp"
+#include "io/hf_config.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace distzo2 {
+
+namespace fs = std::filesystem;
+
+ExitCode train_command(const TrainOptions& options) {
+  // 1. The deck, and the run's folder.
+  const RunConfig config = read_run_config(options.deck.deck, options.deck.sets);
+  if (config.zo.steps == 0 || config.data.train.empty())
+    throw Error(ExitCode::usage, fmt::format("{}: training needs data/train and zo/steps", options.deck.deck.string()));
+  Progress progress(config.output.log_every, config.zo.steps);
+  std::optional<RunFolder> existing;
+  if (options.resume) existing = existing_run_folder(config, options.deck.deck);
+  if (existing && fs::exists(existing->summary())) {
+    progress.say(fmt::format("{} is finished: {}", existing->path.string(), existing->summary().string()));
+    return ExitCode::done;
+  }
+
+  // 2. Data and model.
+  const StopSignals signals;
+  const ModelConfig model = read_model_config(config.model.folder);
+  const LoadedData data = load_data(config, model, Sets::all);
+  const std::unique_ptr<Engine> engine = load_engine(config.model.folder, update_rule(config), config.precision.compute,
+                                                     config.model.allow_non_finite_weights);
+  const TrajectoryHeader header = trajectory_header(config, data, *engine);
+
+  // 3. A new trajectory, or the found one replayed.
+  const RunFolder folder = existing ? *existing : new_run_folder(config, options.deck.deck);
+  std::vector<StepRecord> records;
+  std::unique_ptr<TrajectoryWriter> trajectory;
+  if (existing && fs::exists(folder.trajectory())) {
+    Trajectory found = read_trajectory(folder.trajectory());
+    if (const std::string note = check_same_run(found.header, header, config, folder.trajectory()); !note.empty())
+      progress.say("note     " + note);
+    trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), found, config.checkpoint.trajectory_sync_s);
+    records = std::move(found.steps);
+  } else {
+    write_text_file(folder.deck(), resolved_deck_yaml(config));
+    trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), header, config.checkpoint.trajectory_sync_s);
+  }
+  MetricsFile metrics(folder.metrics(), records);
+
+  // 4. What the run is, in a few lines.
+  progress.say(fmt::format("run      {}", folder.path.string()));
+  progress.say(fmt::format("model    {}", describe(model, engine->store().table())));
+  progress.say(fmt::format("data     train {}{}{}", data.train->source, data.dev ? "; dev " + data.dev->source : "",
+                           data.test ? "; test " + data.test->source : ""));
+  for (const std::string& note : notes_of(data)) progress.say("note     " + note);
+  progress.say(fmt::format("store    {} resident, arithmetic: {}",
+                           bytes_text(static_cast<double>(engine->store().bytes())), engine->arithmetic_fingerprint()));
+  RunEvaluations evaluations(config, data, folder, *engine, metrics, progress);
+  if (!records.empty()) {
+    if (!evaluations.reported(0) && (data.test || data.dev)) evaluations.at(0, false);
+    replay(*engine, records);
+    progress.say(fmt::format("resumed  after step {}, by replay", records.size()));
+  }
+
+  // 5. The steps.
+  Training training{
+      config, data, *engine, *trajectory, metrics, progress, signals, std::move(records), [&](std::uint32_t t) {
+        evaluations.at(t, false);
+      }};
+  const TrainingEnd end = train(training);
+  trajectory->sync();
+  if (end.reason != StopReason::finished) {
+    progress.say(fmt::format("stopped  at the {} after step {}; go on with --resume auto",
+                             end.reason == StopReason::signal ? "signal" : "time limit", training.records.size()));
+    return ExitCode::stopped;
+  }
+
+  // 6. The result.
+  const std::uint64_t theta_digest = engine->store().digest();
+  trajectory->append(DigestRecord{config.zo.steps, theta_digest});
+  trajectory->sync();
+  evaluations.at(config.zo.steps, true);
+  if (writes_models(config, engine->store())) export_model(*engine, config.model.folder, folder.final_model());
+  const auto first = evaluations.reported(0), last = evaluations.reported(config.zo.steps);
+  write_summary(folder, training, end, theta_digest, first, last);
+  if (first && last)
+    progress.say(fmt::format("result   accuracy {:.4f} -> {:.4f}, loss {:.4f} -> {:.4f}", first->accuracy,
+                             last->accuracy, first->loss, last->loss));
+  progress.say(fmt::format("done     {}", folder.summary().string()));
+  return ExitCode::done;
+}
+
+}  // namespace distzo2

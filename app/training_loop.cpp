@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/training_loop.hpp"
+
+#include "app/step_losses.hpp"
+#include "core/error.hpp"
+#include "core/sampler.hpp"
+#include "core/step.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace distzo2 {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// What a rank tells the others with its losses.
+enum Flags : std::uint32_t { signal_flag = 1, time_limit_flag = 2 };
+
+void refuse_non_finite(const StepRecord& r) {
+  throw Error(
+      ExitCode::diverged,
+      fmt::format("step {}: a loss is not finite (losses {}); theta is unchanged. Lower zo/learning rate, or set "
+                  "zo/non-finite to skip such steps",
+                  r.t, fmt::join(r.losses, ", ")));
+}
+
+}  // namespace
+
+TrainingEnd train(Training& training) {
+  const ZoSection& zo = training.config.zo;
+  const auto started = Clock::now();
+  const std::vector<Example>& examples = training.data.train->examples;
+  const StepRule rule{zo.difference, static_cast<int>(zo.directions), zo.epsilon};
+  const Layout layout{1, 1, PertpOrder::inner, evaluation_count(rule.difference, rule.directions),
+                      static_cast<int>(zo.batch)};
+  Sampler sampler(zo.seed, layout.batch, static_cast<std::uint32_t>(examples.size()));
+  Perturbation perturbation{zo.seed, 0, zo.kind, step_evaluations(rule.difference, rule.directions, rule.epsilon)};
+  GradientClip clip(zo.clip);
+  DivergenceWatch watch(zo.diverged_factor);
+  for (const StepRecord& r : training.records) {  // their state is a function of the records
+    clip.push(r.g_raw);
+    watch.push(r.losses);
+  }
+
+  TrainingEnd end;
+  for (auto t = static_cast<std::uint32_t>(training.records.size()); t < zo.steps; ++t) {
+    const auto step_started = Clock::now();
+    // 1. The batch: a pure function of (seed, t).
+    const std::vector<std::uint32_t> batch = sampler.indices(t);
+
+    // 2. This rank's evaluations of its sequences, forward together under W = theta + s eps z(t, k).
+    perturbation.t = t;
+    ComputedLosses computed =
+        compute_losses(training.engine, examples, batch, share(layout, 0), perturbation, training.data.objective);
+
+    // 3. Scalars are all that ranks exchange.
+    StepLosses& losses = computed.share;
+    if (training.signals.received() != 0) losses.flags |= signal_flag;
+    const std::optional<double>& limit = training.config.checkpoint.time_limit_s;
+    if (limit && seconds_since(started) >= *limit) losses.flags |= time_limit_flag;
+    exchange(losses);
+
+    // 4. g and c, formed once, in double.
+    StepOutcome outcome = make_step_record(rule, t, learning_rate(zo, t), static_cast<float>(zo.weight_decay),
+                                           losses.losses, losses.counts, clip.limit());
+    StepRecord& record = outcome.record;
+    if (!outcome.finite && zo.non_finite == NonFinite::stop) refuse_non_finite(record);
+
+    // 5. theta is still theta_t: the update is deferred to the next pass over each block. The evaluations of theta_t
+    //    come after its first step, so that a run shows a step within seconds of its start.
+    training.evaluation_point(t);
+
+    // 6. The record is the update: on disk first, then pending for every tensor.
+    training.trajectory.append(record);
+    training.engine.store().append(record);
+    clip.push(record.g_raw);
+    watch.push(record.losses);
+    training.records.push_back(record);
+
+    // 7. Say so.
+    end.seconds.push_back(seconds_since(step_started));
+    end.tokens.push_back(computed.tokens);
+    training.metrics.step(record, reported_loss(record), computed.tokens, end.seconds.back());
+    training.progress.step(t, reported_loss(record), record.g.front(), computed.tokens, end.seconds.back());
+    if (!outcome.finite)
+      training.progress.say(fmt::format("step {}: a loss is not finite; the step is skipped", t + 1));
+
+    // 8. Stop?
+    if (watch.diverged())
+      throw Error(
+          ExitCode::diverged,
+          fmt::format("step {}: the mean loss of the last {} steps, {:.4f}, is more than zo/diverged factor = {} "
+                      "times that of the first, {:.4f}; lower zo/learning rate",
+                      t, DivergenceWatch::window, watch.last_mean(), zo.diverged_factor, watch.first_mean()));
+    if ((losses.flags & signal_flag) != 0) return end.reason = StopReason::signal, end;
+    if ((losses.flags & time_limit_flag) != 0) return end.reason = StopReason::time_limit, end;
+  }
+  return end;
+}
+
+}  // namespace distzo2

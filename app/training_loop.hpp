@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "app/loading.hpp"
+#include "app/progress.hpp"
+#include "app/run_config.hpp"
+#include "app/run_folder.hpp"
+#include "app/signals.hpp"
+#include "core/engine.hpp"
+#include "io/trajectory_file.hpp"
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace distzo2 {
+
+/// Everything the loop works on.
+struct Training {
+  const RunConfig& config;
+  const LoadedData& data;
+  Engine& engine;
+  TrajectoryWriter& trajectory;
+  MetricsFile& metrics;
+  Progress& progress;
+  const StopSignals& signals;
+  std::vector<StepRecord> records;  // of the steps done: grows
+  /// Called with theta_t as it is before record t is appended, at every evaluation point.
+  std::function<void(std::uint32_t t)> evaluation_point;
+};
+
+enum class StopReason : std::uint8_t { finished, signal, time_limit };
+
+struct TrainingEnd {
+  StopReason reason = StopReason::finished;
+  std::vector<double> seconds;        // of each step done here
+  std::vector<std::uint64_t> tokens;  // of each step done here
+};
+
+/// Steps from training.records.size() to the deck's last: the algorithm of design section 1. Throws Error (diverged)
+/// where the deck says to stop on a non-finite loss, or the loss diverged.
+TrainingEnd train(Training& training);
+
+}  // namespace distzo2

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/commands.hpp"
+#include "app/loading.hpp"
+#include "app/progress.hpp"
+#include "app/step_losses.hpp"
+#include "core/step.hpp"
+#include "io/checkpoint_folder.hpp"
+#include "io/hf_config.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <thread>
+
+namespace distzo2 {
+namespace {
+
+constexpr std::size_t shown_examples = 3;
+
+/// A prompt with its token ids; the ids that carry the loss stand in brackets.
+std::string example_text(const LoadedData& data, const Example& e) {
+  const auto& answer = e.candidates[static_cast<std::size_t>(e.label)];
+  std::string text =
+      "    prompt  " +
+      nlohmann::json(data.tokenizer.decode(e.prompt)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+      "\n    answers";
+  for (std::size_t i = 0; i < e.candidates.size(); ++i)
+    text += fmt::format(" {}{}",
+                        nlohmann::json(data.tokenizer.decode(e.candidates[i]))
+                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                        static_cast<int>(i) == e.label ? " (right)" : "");
+  text += fmt::format("\n    ids     {} [{}]", fmt::join(e.prompt, " "), fmt::join(answer, " "));
+  if (data.objective == Objective::classification) {
+    text += "\n    loss    on";
+    for (const auto& candidate : e.candidates) text += fmt::format(" [{}]", fmt::join(candidate, " "));
+    text += ", a softmax over their mean log-probabilities";
+  } else {
+    text += "\n    loss    on the ids in brackets";
+  }
+  return text;
+}
+
+void print_set(const LoadedData& data, const char* name, const ExampleSet& set) {
+  fmt::print("{:<9} {}\n", name, set.source);
+  fmt::print("          tokens {} to {}, median {}; labels", set.report.shortest(), set.report.longest(),
+             set.report.median());
+  for (std::size_t i = 0; i < data.task.labels.size(); ++i)
+    fmt::print(" {} {}", set.report.label_counts[i],
+               data.task.labels[i].word.empty() ? std::to_string(i) : data.task.labels[i].word);
+  fmt::print("\n");
+}
+
+}  // namespace
+
+ExitCode validate_command(const DeckOptions& options) {
+  // 1. Deck, model configuration and data: whatever is wrong with them is thrown here.
+  const RunConfig config = read_run_config(options.deck, options.sets);
+  const ModelConfig model = read_model_config(config.model.folder);
+  const TensorTable table = tensor_table(model);
+  const CheckpointReader reader(config.model.folder);
+  for (const Tensor& t : table.tensors)
+    reader.expect(t.name, t.matrix ? std::vector{t.rows, t.cols} : std::vector{t.cols});
+  const LoadedData data = load_data(config, model, Sets::all);
+
+  // 2. What the run is and what it needs.
+  const int evaluations = evaluation_count(config.zo.difference, static_cast<int>(config.zo.directions));
+  const BatchSize batch =
+      data.train ? largest_batch(data.train->examples, config.zo.batch, data.objective) : BatchSize{};
+  BatchSize evaluation;
+  for (const auto* set : {&data.dev, &data.test})
+    if (*set) {
+      const BatchSize size = largest_evaluation((*set)->examples);
+      evaluation = {std::max(evaluation.tokens, size.tokens), std::max(evaluation.terms, size.terms)};
+    }
+  const auto threads = static_cast<int>(config.parallel.threads.value_or(std::thread::hardware_concurrency()));
+  const std::size_t activations = std::max(activation_bytes(model, evaluations, batch.tokens, batch.terms, threads),
+                                           activation_bytes(model, 1, evaluation.tokens, evaluation.terms, threads));
+  std::int64_t matrices = 0;
+  for (const Tensor& t : table.tensors) matrices += t.matrix ? t.size() : 0;
+  const double stored = static_cast<double>(matrices) * static_cast<double>(bytes_of(config.precision.storage)) +
+                        4.0 * static_cast<double>(table.parameters - matrices);
+
+  fmt::print("model     {}\n", describe(model, table));
+  fmt::print("task      {} from {}, objective {}\n", data.task.name, data.task.path.filename().string(),
+             data.objective == Objective::classification ? "classification" : "language model");
+  if (data.train) print_set(data, "train", *data.train);
+  if (data.dev) print_set(data, "dev", *data.dev);
+  if (data.test) print_set(data, "test", *data.test);
+  for (const std::string& note : notes_of(data)) fmt::print("note      {}\n", note);
+  const ExampleSet& shown = data.train ? *data.train : data.reported();
+  for (std::size_t i = 0; i < std::min(shown_examples, shown.examples.size()); ++i)
+    fmt::print("example {}\n{}\n", i + 1, example_text(data, shown.examples[i]));
+  fmt::print("step      {} evaluations of {} sequences, at most {} tokens and {} loss terms\n", evaluations,
+             config.zo.batch, batch.tokens, batch.terms);
+  fmt::print("memory    {} parameters, {} activations and scratch at most\n", bytes_text(stored),
+             bytes_text(static_cast<double>(activations)));
+  fmt::print("the deck is good\n");
+  return ExitCode::done;
+}
+
+}  // namespace distzo2
