@@ -81,7 +81,7 @@ void apply(std::vector<float>& theta, std::uint64_t first, bool matrix, const Up
 
 TEST(Update, has_the_bits_of_the_equations) {
   constexpr std::uint64_t first = (1ULL << 34U) - 1500;
-  const auto start = some_weights(4000);
+  const auto start = some_weights(2500);
   for (const auto kind : {DirectionKind::gaussian, DirectionKind::rademacher}) {
     for (const auto storage : {Storage::fp32, Storage::bf16, Storage::fp16}) {
       for (const auto rounding : {Rounding::stochastic, Rounding::nearest}) {
@@ -152,7 +152,7 @@ TEST(Update, with_a_learning_rate_of_zero_changes_no_bit) {
 
 TEST(Update, that_is_far_below_a_unit_of_bf16_is_realised_in_the_mean) {
   // 200 steps of 2 % of a unit towards zero: nearest loses all of them, stochastic rounding none on average.
-  constexpr std::size_t n = 20000;
+  constexpr std::size_t n = 4000;
   std::vector<StepRecord> records;
   for (std::uint32_t t = 0; t < 200; ++t) {
     records.push_back(record(t, 1e-3, 1e-1F, {}));  // d = 1 - 1e-4
