@@ -184,7 +184,8 @@ json parse_json(std::string_view text, const std::string& name, const JsonLimits
     fail(fmt::format("{}: empty; a JSON value was expected", name));
   }
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    fail(fmt::format("{}: {}: not valid JSON: a zero byte", name, place(text, nul + 1)));  // the parser would stop there
+    fail(
+        fmt::format("{}: {}: not valid JSON: a zero byte", name, place(text, nul + 1)));  // the parser would stop there
   }
   std::size_t read = 0;
   Builder builder(text, name, limits.max_depth, read);
