@@ -20,14 +20,14 @@ NORM_EPS, ROPE_THETA = 1e-5, 10000.0
 STEPS, BATCH = 10, 4
 CASES = [
     # name, tied, objective, difference, q, kind, weight decay, schedule, learning rate, epsilon, seed
-    ("lm_central_1", True, "language model", "central", 1, "gaussian", 0.0, "constant", 4e-4, 1e-3, 7),
-    ("lm_forward_3", True, "language model", "forward", 3, "gaussian", 0.1, "linear", 4e-4, 1e-3, 0),
-    ("class_central_3", True, "classification", "central", 3, "rademacher", 0.1, "constant", 1e-3, 1e-3, 11),
-    ("class_forward_3", True, "classification", "forward", 3, "gaussian", 0.0, "constant", 1e-3, 1e-3, 12),
-    ("class_central_1_untied", False, "classification", "central", 1, "gaussian", 0.0, "linear", 1e-3, 1e-3, 1234567890123),
-    ("class_forward_1_untied", False, "classification", "forward", 1, "rademacher", 0.1, "constant", 1e-3, 1e-3, 14),
-    ("lm_central_3_untied", False, "language model", "central", 3, "gaussian", 0.1, "linear", 4e-4, 2e-3, 15),
-    ("lm_forward_1_untied", False, "language model", "forward", 1, "rademacher", 0.0, "linear", 4e-4, 1e-3, 2**64 - 1),
+    ("lm_central_1", True, "language model", "central", 1, "gaussian", 0.0, "constant", 1e-4, 1e-3, 7),
+    ("lm_forward_3", True, "language model", "forward", 3, "gaussian", 0.1, "linear", 1e-4, 1e-3, 0),
+    ("class_central_3", True, "classification", "central", 3, "rademacher", 0.1, "constant", 1e-4, 1e-3, 11),
+    ("class_forward_3", True, "classification", "forward", 3, "gaussian", 0.0, "constant", 1e-4, 1e-3, 12),
+    ("class_central_1_untied", False, "classification", "central", 1, "gaussian", 0.0, "linear", 2e-4, 1e-3, 1234567890123),
+    ("class_forward_1_untied", False, "classification", "forward", 1, "rademacher", 0.1, "constant", 1e-4, 1e-3, 14),
+    ("lm_central_3_untied", False, "language model", "central", 3, "gaussian", 0.1, "linear", 1e-4, 2e-3, 15),
+    ("lm_forward_1_untied", False, "language model", "forward", 1, "rademacher", 0.0, "linear", 1e-4, 1e-3, 2**64 - 1),
 ]
 
 
