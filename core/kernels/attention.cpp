@@ -19,15 +19,15 @@ int round_up(int n, int step) {
 
 /// One thread's working set.
 struct Tile {
-  float* q;        // (attention_rows, head_dim)
-  float* keys;     // (head_dim, key_tile): transposed, so that scores are vectors over keys
-  float* values;   // (key_tile, width)
-  float* scores;   // (attention_rows, key_tile)
-  float* out;      // (attention_rows, width)
-  float* largest;  // (attention_rows): running maximum of a row's scores
-  float* sum;      // (attention_rows): running sum of exp(score - largest)
-  float* key;      // (width): one key on its way into `keys`
-  int width;       // head_dim rounded up to whole vectors
+  float* q;          // (attention_rows, head_dim)
+  float* keys;       // (width, key_tile): transposed, so that scores are vectors over keys
+  float* values;     // (key_tile, width)
+  float* scores;     // (attention_rows, key_tile)
+  float* out;        // (attention_rows, width)
+  float* largest;    // (attention_rows): running maximum of a row's scores
+  float* sum;        // (attention_rows): running sum of exp(score - largest)
+  float* some_keys;  // (lane_count, width): keys on their way into `keys`
+  int width;         // head_dim rounded up to whole vectors
 };
 
 Tile make_tile(float* memory, int head_dim) {
@@ -41,7 +41,7 @@ Tile make_tile(float* memory, int head_dim) {
   t.out = t.scores + attention_rows * key_tile;
   t.largest = t.out + attention_rows * width;
   t.sum = t.largest + attention_rows;
-  t.key = t.sum + attention_rows;
+  t.some_keys = t.sum + attention_rows;
   return t;
 }
 
@@ -94,20 +94,32 @@ void copy_row(float* out, const float* in, int n, bool to_bf16) {
   }
 }
 
-/// Keys of [first, first + n) of the span's key list (prefix, then own range), transposed, and their values.
+/// Keys of [first, first + n) of the span's key list (prefix, then own range), transposed and zero up to `columns`, and
+/// their values.
 void load_keys(const Tile& t, const Rows& k, const Rows& v, int evaluation, const AttentionSpan& s, int kv_column,
                int head_dim, int first, int n, int columns, bool to_bf16) {
   int const prefix = s.prefix_end - s.prefix_begin;
-  for (int j = 0; j < n; ++j) {
-    int const index = first + j;
-    int const token = index < prefix ? s.prefix_begin + index : s.query_begin + index - prefix;
-    copy_row(t.values + j * t.width, v.row(evaluation, token) + kv_column, head_dim, to_bf16);
-    for (int d = head_dim; d < t.width; ++d) t.values[j * t.width + d] = 0.0F;
-    copy_row(t.key, k.row(evaluation, token) + kv_column, head_dim, to_bf16);
-    for (int d = 0; d < head_dim; ++d) t.keys[d * key_tile + j] = t.key[d];
-  }
-  for (int d = 0; d < head_dim; ++d) {
-    for (int j = n; j < columns; ++j) t.keys[d * key_tile + j] = 0.0F;
+  for (int begin = 0; begin < columns; begin += lane_count) {
+    for (int i = 0; i < lane_count; ++i) {
+      int const index = first + begin + i;
+      float* const key = t.some_keys + i * t.width;
+      if (begin + i >= n) {
+        std::fill_n(key, t.width, 0.0F);
+        continue;
+      }
+      int const token = index < prefix ? s.prefix_begin + index : s.query_begin + index - prefix;
+      copy_row(key, k.row(evaluation, token) + kv_column, head_dim, to_bf16);
+      std::fill(key + head_dim, key + t.width, 0.0F);
+      float* const value = t.values + (begin + i) * t.width;
+      copy_row(value, v.row(evaluation, token) + kv_column, head_dim, to_bf16);
+      std::fill(value + head_dim, value + t.width, 0.0F);
+    }
+    for (int d = 0; d < t.width; d += lane_count) {
+      Lanes block[lane_count];
+      for (int i = 0; i < lane_count; ++i) block[i] = load(t.some_keys + i * t.width + d);
+      transpose(block);
+      for (int i = 0; i < lane_count; ++i) store(t.keys + (d + i) * key_tile + begin, block[i]);
+    }
   }
 }
 
@@ -162,8 +174,9 @@ void attention_tiles(std::vector<AttentionTile>& tiles, std::span<const Attentio
 
 std::size_t attention_scratch(int head_dim) {
   int const width = round_up(head_dim, column_step);
-  return static_cast<std::size_t>(round_up(
-      2 * attention_rows * width + 2 * key_tile * width + attention_rows * key_tile + 2 * attention_rows + width, 64));
+  return static_cast<std::size_t>(round_up(2 * attention_rows * width + 2 * key_tile * width +
+                                               attention_rows * key_tile + 2 * attention_rows + lane_count * width,
+                                           64));
 }
 
 void attention(const HostExec& exec, const Rows& out, const Rows& q, const Rows& k, const Rows& v,

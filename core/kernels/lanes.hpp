@@ -53,6 +53,26 @@ inline float largest(Lanes v) {
   return m;
 }
 
+/// Rows to columns: lane j of r[i] and lane i of r[j] change places.
+inline void transpose(Lanes (&r)[lane_count]) {
+  Lanes t[lane_count];
+  for (int i = 0; i < lane_count; i += 2) {
+    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+  }
+  Lanes u[lane_count];
+  for (int i = 0; i < lane_count; i += 4) {
+    u[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+    u[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xEE);
+    u[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+    u[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xEE);
+  }
+  for (int i = 0; i < 4; ++i) {
+    r[i] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x20);
+    r[i + 4] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
+  }
+}
+
 /// Sum of f(8 elements of x) over n elements in a fixed order: 16 partial sums, then a tree. f(0) must be 0.
 template <class F>
 float sum_over(const float* x, int n, F f) {
