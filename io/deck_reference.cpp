@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "io/deck.hpp"
 
 namespace distzo2 {
@@ -38,7 +40,15 @@ std::string default_of(const DeckKey& key, const Teuchos::ParameterEntry& entry)
   return key.rule().required ? "required" : text.empty() ? "left out" : text;
 }
 
-/// Calls visit(section name, key name, key, its entry in the valid list).
+std::string in_a_table(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    out += c == '|' ? "\\|" : std::string(1, c);
+  }
+  return out;
+}
+
+/// Goes through the valid list: on_section(name, meaning), then on_key(name, key, entry) of each of its keys.
 template <class OnSection, class OnKey>
 void walk(OnSection&& on_section, OnKey&& on_key) {
   for (const auto& section : valid_deck()) {
@@ -90,7 +100,7 @@ std::string deck_reference() {
       },
       [&](const std::string& name, const DeckKey& key, const Teuchos::ParameterEntry& entry) {
         out += fmt::format("| `{}` | {} | {} | {} | {} |\n", name, type_of(key), default_of(key, entry), key.accepted(),
-                           entry.docString());
+                           in_a_table(entry.docString()));
       });
   out +=
       "\n## The XML form\n\n```xml\n<ParameterList>\n  <ParameterList name=\"zo\">\n"

@@ -13,7 +13,6 @@ namespace {
 using Teuchos::ParameterList;
 
 constexpr double max_u32 = 4294967295.0;
-constexpr double max_exact = 9007199254740992.0;  // 2^53: bounds are doubles
 
 Teuchos::RCP<const Teuchos::ParameterEntryValidator> rule(KeyRule r) {
   return Teuchos::rcp(new DeckKey(std::move(r)));
@@ -49,12 +48,12 @@ void add_data(ParameterList& list) {
   list.set("test", std::string(), "Data of the initial and final evaluation; never used for selection.", path());
   list.set("train examples", std::string("all"),
            "How many examples are drawn from the training data; all: those not drawn for the dev set.",
-           rule({.kind = KeyKind::integer, .words = {"all"}, .min = 1, .max = max_exact, .unit = "examples"}));
+           rule({.kind = KeyKind::integer, .words = {"all"}, .min = 1, .max = max_u32, .unit = "examples"}));
   list.set(
       "dev examples", std::string("auto"),
       "How many examples are drawn for the dev set: from the dev file, or without one from the training data, apart "
       "from those trained on. auto: the whole dev file, or no dev set without one.",
-      rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 0, .max = max_exact, .unit = "examples"}));
+      rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 0, .max = max_u32, .unit = "examples"}));
   list.set("split seed", 0ULL, "Seed of the draw of training and dev examples.", rule({.kind = KeyKind::seed}));
   list.set("max length", 2048LL, "Longest sequence: prompt, answer and leading token.",
            rule({.kind = KeyKind::integer, .min = 2, .max = 1048576, .unit = "tokens"}));

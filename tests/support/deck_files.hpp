@@ -17,7 +17,7 @@ namespace distzo2 {
 class DeckFolder {
 public:
   DeckFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "distzo2-deck-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / ("distzo2-deck-" + std::string(6, 'X'))).string();
     if (mkdtemp(name.data()) == nullptr) {
       throw Error(ExitCode::internal, "mkdtemp failed");
     }
