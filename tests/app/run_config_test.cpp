@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "app/find_task.hpp"
+#include "io/deck.hpp"
 #include "tests/support/deck_files.hpp"
 
 namespace distzo2 {
@@ -228,6 +232,25 @@ TEST_F(RunConfigTest, the_mathematical_keys_are_those_that_change_the_steps) {
   }
   EXPECT_EQ(changes({"zo/epsilon=1e-2"}), std::vector<std::string>{"zo/epsilon: 0.01 was 0.001"});
   EXPECT_EQ(changes({"zo/schedule=linear"}).size(), 2u);  // the schedule, and with it the number of steps
+}
+
+TEST(Inputs, the_decks_of_the_project_are_valid) {
+  const std::filesystem::path inputs = std::filesystem::path(DISTZO2_SOURCE_DIR) / "inputs";
+  const RunConfig demo = read_run_config(inputs / "quickstart.yaml");
+  EXPECT_EQ(demo.model.folder, inputs / "demo/model");
+  EXPECT_EQ(demo.data.task, inputs / "tasks/reviews.json");
+  unsetenv("SST2");
+  expect_parts(error_of([&] { read_run_config(inputs / "smollm2_sst2.yaml"); }), "data/train", "${SST2} is not set");
+  setenv("SST2", "/data/sst2", 1);
+  const RunConfig sst2 = read_run_config(inputs / "smollm2_sst2.yaml");
+  EXPECT_EQ(sst2.data.test, "/data/sst2/validation.tsv");
+  EXPECT_EQ(sst2.model.folder, inputs.parent_path() / "models/smollm2-135m-instruct");
+}
+
+TEST(Inputs, the_documented_keys_are_those_of_the_valid_list) {
+  std::ifstream in(std::filesystem::path(DISTZO2_SOURCE_DIR) / "docs/deck.md");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_TRUE(text == deck_reference()) << "write docs/deck.md anew: distzo2 deck-docs > docs/deck.md";
 }
 
 TEST_F(RunConfigTest, evaluation_is_every_fifth_of_a_run) {
