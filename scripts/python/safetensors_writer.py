@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 
-ITEM_BYTES = {"F32": 4, "F16": 2, "BF16": 2}
+ITEM_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 
 
 def to_bf16(values):
@@ -19,7 +19,7 @@ def to_bf16(values):
 
 
 def encode(values, dtype):
-    """Little-endian bytes of a float array in one of ITEM_BYTES's types."""
+    """Little-endian bytes of a float array in F32, F16 or BF16."""
     if dtype == "BF16":
         return to_bf16(values).tobytes()
     return np.ascontiguousarray(values).astype({"F32": "<f4", "F16": "<f2"}[dtype]).tobytes()
