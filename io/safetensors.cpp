@@ -30,7 +30,7 @@ using nlohmann::json;
 
 constexpr std::uint64_t max_header_bytes = 100'000'000;
 constexpr std::size_t length_bytes = 8;
-constexpr std::size_t release_step_bytes = std::size_t{4} << 20;
+constexpr std::size_t release_step_bytes = std::size_t{1} << 20;  // reads at least as large let their pages go
 
 struct DTypeRow {
   std::string_view name;
@@ -251,7 +251,7 @@ void SafetensorsFile::read(std::string_view name, std::int64_t offset, std::span
       simd_kernels().load_16(to, halves.data(), info.dtype == DType::bf16 ? Storage::bf16 : Storage::fp16, n);
     }
     const std::size_t done = (i + n) * element_bytes;
-    if (done - released >= release_step_bytes) {
+    if (done - released >= release_step_bytes || (released > 0 && done == source.size())) {
       release_bytes(source.subspan(released, done - released));
       released = done;
     }

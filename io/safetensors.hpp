@@ -38,7 +38,7 @@ public:
   const std::filesystem::path& path() const { return path_; }
   const std::map<std::string, TensorInfo, std::less<>>& tensors() const { return tensors_; }
 
-  /// out[i] = element offset + i of the tensor (row-major) as float; the mapped pages are let go behind large reads.
+  /// out[i] = element offset + i of the tensor (row-major) as float; pages are let go behind reads of 1 MiB and more.
   /// `name` is one of tensors(). F64 is rounded to float. Threads may read at once.
   void read(std::string_view name, std::int64_t offset, std::span<float> out) const;
   /// Lets go of the tensor's pages, so that they do not count as resident; they can still be read.
