@@ -63,7 +63,7 @@ ExitCode evaluate_command(const EvaluateOptions& options) {
   fmt::print("accuracy  {:.4f} ({:.0f} of {})\n", result.accuracy,
              result.accuracy * static_cast<double>(result.examples), result.examples);
   fmt::print("loss      {:.4f}\n", result.loss);
-  fmt::print("time      {} ({:.1f} examples/s)\n", duration_text(seconds),
+  fmt::print("time      {} ({:.1f} examples/s)\n", short_duration(seconds),
              static_cast<double>(result.examples) / seconds);
   fmt::print("{}", confusion_table(data.task, result.confusion));
   return ExitCode::done;

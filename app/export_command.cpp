@@ -44,7 +44,7 @@ ExitCode export_command(const ExportOptions& options) {
                                                   file.string(), step, digest, d.theta_digest));
 
   // 3. The folder.
-  export_model(*engine, base, options.output);
+  export_model(*engine, base, options.output, IfExists::refuse);
   if (options.json)
     fmt::print("{}\n", nlohmann::ordered_json{{"output", options.output.string()},
                                               {"step", step},

@@ -78,8 +78,8 @@ void inspect_model(const fs::path& folder, bool json) {
   }
   fmt::print("model {}: {}\n", folder.string(), describe(config, table));
   fmt::print("  files' digest {:016x}; {} in fp32, {} in 16 bits\n", reader.digest(),
-             bytes_text(4.0 * static_cast<double>(table.parameters)),
-             bytes_text(2.0 * static_cast<double>(table.parameters)));
+             short_bytes(4.0 * static_cast<double>(table.parameters)),
+             short_bytes(2.0 * static_cast<double>(table.parameters)));
   fmt::print("{:>6} {:>14}  {:<52} {}\n", "block", "first index", "tensor", "shape");
   for (const Tensor& t : table.tensors)
     fmt::print("{:>6} {:>14}  {:<52} {}\n", t.block, t.first, t.name,

@@ -46,17 +46,12 @@ std::optional<std::int32_t> leading_token(const LeadingToken& wanted, const Toke
   return std::nullopt;
 }
 
-ExampleSet make_set(const RunConfig& config, const LoadedData& data, const Dataset& rows_of,
-                    const std::vector<std::uint32_t>& rows, const ModelConfig& model) {
+ExampleSet make_set(const LoadedData& data, const Dataset& rows_of, const std::vector<std::uint32_t>& rows,
+                    const ModelConfig& model) {
   const auto encode = [&](std::string_view text) { return data.tokenizer.encode(text); };
   TokenizedRows tokenized = tokenize_rows(data.task, rows_of, rows, encode, data.options);
   ExampleSet set;
   set.source = fmt::format("{}, {} of {} rows", rows_of.path.filename().string(), rows.size(), rows_of.rows());
-  if (!config.data.truncate && tokenized.report.shortened > 0)
-    throw Error(ExitCode::file, fmt::format("{}: {} prompts are longer than {} tokens; raise data/max length (the model "
-                                            "takes {}) or let data/truncate shorten them",
-                                            rows_of.path.string(), tokenized.report.shortened, data.options.max_length,
-                                            model.max_positions));
   set.examples = std::move(tokenized.examples);
   set.report = std::move(tokenized.report);
   set.digest = digest_of(set.examples);
@@ -71,11 +66,13 @@ ExampleSet make_set(const RunConfig& config, const LoadedData& data, const Datas
   return set;
 }
 
-std::uint32_t count_of(const std::optional<std::uint64_t>& wanted, const Dataset& data, const char* key) {
-  if (wanted && *wanted > data.rows())
+std::optional<std::uint32_t> count_of(const std::optional<std::uint64_t>& wanted, const Dataset& data,
+                                      const char* key) {
+  if (!wanted) return std::nullopt;
+  if (*wanted > data.rows())
     throw Error(ExitCode::usage,
                 fmt::format("{}: {} examples wanted, {} has {}", key, *wanted, data.path.string(), data.rows()));
-  return static_cast<std::uint32_t>(wanted.value_or(0));
+  return static_cast<std::uint32_t>(*wanted);
 }
 
 }  // namespace
@@ -92,26 +89,28 @@ LoadedData load_data(const RunConfig& config, const ModelConfig& model, Sets set
   LoadedData data{read_task(section.task), Tokenizer::from_folder(config.model.folder), {}, {}, {}, {}, {}};
   data.objective = config.zo.objective.value_or(data.task.objective);
   data.options.leading = leading_token(section.leading_token, data.tokenizer);
+  data.options.truncate = section.truncate;
   data.options.max_length = static_cast<int>(std::min<std::int64_t>(section.max_length, model.max_positions));
 
   if (!section.train.empty() && (sets == Sets::all || section.dev.empty())) {
     const Dataset train = read_dataset(section.train);
     const bool dev_from_train = section.dev.empty() && section.dev_examples.value_or(0) > 0;
-    const std::uint32_t dev_count = dev_from_train ? count_of(section.dev_examples, train, "data/dev examples") : 0;
+    const std::uint32_t dev_count =
+        dev_from_train ? count_of(section.dev_examples, train, "data/dev examples").value_or(0) : 0;
     const RowSplit split = split_rows(section.split_seed, train.rows(),
                                       count_of(section.train_examples, train, "data/train examples"), dev_count);
-    if (sets == Sets::all) data.train = make_set(config, data, train, split.train, model);
-    if (dev_from_train) data.dev = make_set(config, data, train, split.dev, model);
+    if (sets == Sets::all) data.train = make_set(data, train, split.train, model);
+    if (dev_from_train) data.dev = make_set(data, train, split.dev, model);
   }
   if (!section.dev.empty()) {
     const Dataset dev = read_dataset(section.dev);
     data.dev = make_set(
-        config, data, dev,
+        data, dev,
         choose_rows(section.split_seed, dev.rows(), count_of(section.dev_examples, dev, "data/dev examples")), model);
   }
   if (!section.test.empty()) {
     const Dataset test = read_dataset(section.test);
-    data.test = make_set(config, data, test, choose_rows(section.split_seed, test.rows(), 0), model);
+    data.test = make_set(data, test, choose_rows(section.split_seed, test.rows(), std::nullopt), model);
   }
   return data;
 }
@@ -124,6 +123,9 @@ std::vector<std::string> notes_of(const LoadedData& data) {
     if (s.report.shortened > 0)
       notes.push_back(
           fmt::format("{}: {} prompts shortened to {} tokens", s.source, s.report.shortened, data.options.max_length));
+    if (s.report.dropped > 0)
+      notes.push_back(fmt::format("{}: {} examples of more than {} tokens left out", s.source, s.report.dropped,
+                                  data.options.max_length));
     if (s.report.split_inside > 0)
       notes.push_back(fmt::format("{}: in {} examples the label merges with the end of the prompt", s.source,
                                   s.report.split_inside));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/model_export.hpp"
 
-#include "io/checkpoint_folder.hpp"
+#include "io/checkpoint_writer.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -25,7 +25,8 @@ DType dtype_of(Storage storage) {
 
 }  // namespace
 
-void export_model(const Engine& engine, const std::filesystem::path& base, const std::filesystem::path& folder) {
+void export_model(const Engine& engine, const std::filesystem::path& base, const std::filesystem::path& folder,
+                  IfExists if_exists) {
   const ParameterStore& store = engine.store();
   const TensorTable& table = store.table();
   // One-dimensional tensors are stored in fp32 but leave in the matrices' precision, as model folders have them.
@@ -33,7 +34,7 @@ void export_model(const Engine& engine, const std::filesystem::path& base, const
   std::vector<TensorDeclaration> declarations;
   for (const Tensor& t : table.tensors)
     declarations.push_back({t.name, dtype, t.matrix ? std::vector{t.rows, t.cols} : std::vector{t.cols}});
-  CheckpointWriter writer(folder, base, std::move(declarations));
+  CheckpointWriter writer(folder, base, declarations, {.replace = if_exists == IfExists::replace});
   std::vector<float> values;
   for (int i = 0; i < std::ssize(table.tensors); ++i) {
     const Tensor& t = table.tensors[static_cast<std::size_t>(i)];

@@ -33,14 +33,14 @@ std::uint64_t peak_resident_bytes() {
   return status_bytes("VmHWM:");
 }
 
-std::string duration_text(double seconds) {
+std::string short_duration(double seconds) {
   const auto s = static_cast<long>(std::ceil(seconds));
   if (s < 60) return fmt::format("{} s", s);
   if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
   return fmt::format("{} h {:02} min", s / 3600, s % 3600 / 60);
 }
 
-std::string bytes_text(double bytes) {
+std::string short_bytes(double bytes) {
   if (bytes < 1e6) return fmt::format("{:.1f} kB", bytes / 1e3);
   if (bytes < 1e9) return fmt::format("{:.1f} MB", bytes / 1e6);
   return fmt::format("{:.2f} GB", bytes / 1e9);
@@ -74,8 +74,8 @@ void Progress::step(std::uint32_t step, double loss, double g, std::uint64_t tok
   const auto text = [&] {
     return fmt::format("step {:>{}}/{}  loss {:.4f}  g {:+.3f}  {:.0f} tokens/s  host {}  left {}", step + 1,
                        fmt::formatted_size("{}", steps_), steps_, loss_, g, tokens_per_second_,
-                       bytes_text(static_cast<double>(resident_bytes())),
-                       duration_text(seconds_per_step_ * (steps_ - step - 1)));
+                       short_bytes(static_cast<double>(resident_bytes())),
+                       short_duration(seconds_per_step_ * (steps_ - step - 1)));
   };
   const bool due = log_every_.steps != 0 ? (step + 1) % log_every_.steps == 0 : since(last_log_) >= log_every_.seconds;
   if (!terminal_) {

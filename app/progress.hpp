@@ -33,9 +33,9 @@ private:
 };
 
 /// "1 h 02 min", "3 min 20 s", "12 s".
-std::string duration_text(double seconds);
+std::string short_duration(double seconds);
 /// "538.1 MB".
-std::string bytes_text(double bytes);
+std::string short_bytes(double bytes);
 
 /// VmRSS and VmHWM of this process.
 std::uint64_t resident_bytes();

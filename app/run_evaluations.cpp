@@ -51,7 +51,7 @@ void RunEvaluations::at(std::uint32_t t, bool end) {
     if (!best_ || better(result, *best_)) {
       best_ = result;
       if (t > 0 && writes_models(config_, engine_.store()))
-        export_model(engine_, config_.model.folder, folder_.best_model());
+        export_model(engine_, config_.model.folder, folder_.best_model(), IfExists::replace);
     }
   }
   if (data_.test && ends) evaluated(t, "test", *data_.test);

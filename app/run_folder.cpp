@@ -2,6 +2,7 @@
 #include "app/run_folder.hpp"
 
 #include "core/error.hpp"
+#include "io/output_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -105,7 +106,7 @@ MetricsFile::MetricsFile(const fs::path& path, const std::vector<StepRecord>& re
   }
   for (const StepRecord& r : recorded)
     if (!seen.contains(r.t)) kept += step_object(r, reported_loss(r)).dump() + "\n";
-  write_text_file(path, kept);
+  replace_text_file(path, kept);
   out_.open(path, std::ios::app);
   if (!out_) throw Error(ExitCode::file, fmt::format("{}: cannot be opened for writing", path.string()));
 }
@@ -152,17 +153,13 @@ std::vector<RecordedEvaluation> recorded_evaluations(const fs::path& metrics) {
   return found;
 }
 
-void write_text_file(const fs::path& path, const std::string& text) {
+void replace_text_file(const fs::path& path, const std::string& text) {
   fs::path partial = path;
   partial += ".partial";
-  std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-  out << text << std::flush;
-  out.close();
+  write_file(partial, text);
   std::error_code error;
-  if (out) fs::rename(partial, path, error);
-  if (!out || error)
-    throw Error(ExitCode::file,
-                fmt::format("{}: cannot be written: {}", path.string(), error ? error.message() : "is the disk full?"));
+  fs::rename(partial, path, error);
+  if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be replaced: {}", path.string(), error.message()));
 }
 
 }  // namespace distzo2

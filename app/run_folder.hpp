@@ -67,6 +67,6 @@ private:
 double reported_loss(const StepRecord& record);
 
 /// Writes a small text file beside its place and renames it there. Throws Error (file).
-void write_text_file(const std::filesystem::path& path, const std::string& text);
+void replace_text_file(const std::filesystem::path& path, const std::string& text);
 
 }  // namespace distzo2

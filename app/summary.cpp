@@ -63,7 +63,7 @@ void write_summary(const RunFolder& folder, const Training& training, const Trai
                      {"arithmetic", engine.arithmetic_fingerprint()},
                      {"git_hash", build_git_hash()},
                      {"machine", machine_object()}};
-  write_text_file(folder.summary(), summary.dump(2) + "\n");
+  replace_text_file(folder.summary(), summary.dump(2) + "\n");
 }
 
 }  // namespace distzo2

@@ -51,7 +51,7 @@ ExitCode train_command(const TrainOptions& options) {
     trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), found, config.checkpoint.trajectory_sync_s);
     records = std::move(found.steps);
   } else {
-    write_text_file(folder.deck(), resolved_deck_yaml(config));
+    replace_text_file(folder.deck(), resolved_deck_yaml(config));
     trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), header, config.checkpoint.trajectory_sync_s);
   }
   MetricsFile metrics(folder.metrics(), records);
@@ -63,7 +63,8 @@ ExitCode train_command(const TrainOptions& options) {
                            data.test ? "; test " + data.test->source : ""));
   for (const std::string& note : notes_of(data)) progress.say("note     " + note);
   progress.say(fmt::format("store    {} resident, arithmetic: {}",
-                           bytes_text(static_cast<double>(engine->store().bytes())), engine->arithmetic_fingerprint()));
+                           short_bytes(static_cast<double>(engine->store().bytes())),
+                           engine->arithmetic_fingerprint()));
   RunEvaluations evaluations(config, data, folder, *engine, metrics, progress);
   if (!records.empty()) {
     if (!evaluations.reported(0) && (data.test || data.dev)) evaluations.at(0, false);
@@ -89,7 +90,8 @@ ExitCode train_command(const TrainOptions& options) {
   trajectory->append(DigestRecord{config.zo.steps, theta_digest});
   trajectory->sync();
   evaluations.at(config.zo.steps, true);
-  if (writes_models(config, engine->store())) export_model(*engine, config.model.folder, folder.final_model());
+  if (writes_models(config, engine->store()))
+    export_model(*engine, config.model.folder, folder.final_model(), IfExists::replace);
   const auto first = evaluations.reported(0), last = evaluations.reported(config.zo.steps);
   write_summary(folder, training, end, theta_digest, first, last);
   if (first && last)

@@ -93,8 +93,8 @@ ExitCode validate_command(const DeckOptions& options) {
     fmt::print("example {}\n{}\n", i + 1, example_text(data, shown.examples[i]));
   fmt::print("step      {} evaluations of {} sequences, at most {} tokens and {} loss terms\n", evaluations,
              config.zo.batch, batch.tokens, batch.terms);
-  fmt::print("memory    {} parameters, {} activations and scratch at most\n", bytes_text(stored),
-             bytes_text(static_cast<double>(activations)));
+  fmt::print("memory    {} parameters, {} activations and scratch at most\n", short_bytes(stored),
+             short_bytes(static_cast<double>(activations)));
   fmt::print("the deck is good\n");
   return ExitCode::done;
 }

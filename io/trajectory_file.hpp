@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "core/random.hpp"
 #include "core/step.hpp"
 #include "core/trajectory_record.hpp"
 
@@ -18,7 +19,7 @@ namespace distzo2 {
 
 /// What stands before the records: all that, with the base model, makes any theta_t again.
 struct TrajectoryHeader {
-  std::uint32_t generator_version = 1;  // of core/random.hpp
+  std::uint32_t generator = generator_version;  // core/random.hpp
   UpdateRule rule;
   StepRule step;
   Objective objective = Objective::classification;

@@ -94,7 +94,7 @@ E enumerator(std::uint8_t value, E last, const char* what, const std::string& na
 TrajectoryHeader decode_header(std::string_view body, const std::string& name) {
   Taker in(body);
   TrajectoryHeader h;
-  h.generator_version = in.take<std::uint32_t>();
+  h.generator = in.take<std::uint32_t>();
   h.rule.seed = in.take<std::uint64_t>();
   h.rule.kind = enumerator(in.take<std::uint8_t>(), DirectionKind::rademacher, "kind of direction", name);
   h.rule.storage = enumerator(in.take<std::uint8_t>(), Storage::fp16, "storage precision", name);
@@ -116,9 +116,9 @@ TrajectoryHeader decode_header(std::string_view body, const std::string& name) {
                                             directions_limit));
   if (h.rule.round_every < 1)
     throw Error(ExitCode::file, fmt::format("{}: header: round every 0; accepted are 1 and more", name));
-  if (h.generator_version != TrajectoryHeader{}.generator_version)
-    throw Error(ExitCode::file, fmt::format("{}: generator version {}; this program has {}", name, h.generator_version,
-                                            TrajectoryHeader{}.generator_version));
+  if (h.generator != generator_version)
+    throw Error(ExitCode::file, fmt::format("{}: made by version {} of the generator; this program has version {}",
+                                            name, h.generator, generator_version));
   return h;
 }
 
@@ -132,7 +132,7 @@ std::string sealed(std::string record, std::size_t size) {
 
 std::string encode_header(const TrajectoryHeader& h) {
   std::string body;
-  put(body, h.generator_version);
+  put(body, h.generator);
   put(body, h.rule.seed);
   put(body, static_cast<std::uint8_t>(h.rule.kind));
   put(body, static_cast<std::uint8_t>(h.rule.storage));
