@@ -2,10 +2,9 @@
 #include "core/gemm.hpp"
 
 #include "core/error.hpp"
-#include "core/exec.hpp"
+#include "core/kernels/gemm_kokkosblas.hpp"
 #include "core/simd/kernels.hpp"
 
-#include <KokkosBlas3_gemm.hpp>
 #include <dnnl.hpp>
 
 #include <omp.h>
@@ -63,7 +62,7 @@ public:
   explicit OneDnnGemm(const GemmShape& shape) : description_(describe(shape)) {
     const OneThread one;
     primitive_ = dnnl::matmul(description_);
-    const auto threads = static_cast<std::size_t>(HostExec::concurrency());
+    const auto threads = static_cast<std::size_t>(host_concurrency());
     for (std::size_t i = 0; i < threads; ++i) calls_.emplace_back(description_);
   }
 
@@ -99,29 +98,6 @@ private:
   std::vector<Call> calls_;  // one a thread
 };
 
-class KokkosBlasGemm final : public Gemm {
-public:
-  explicit KokkosBlasGemm(const GemmShape& shape) : shape_(shape) {}
-
-  void run(int, float* c, const void* a, const void* b) override {
-    using Kokkos::ALL;
-    using Unmanaged = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
-    using Matrix = Kokkos::View<float**, Kokkos::LayoutStride, Kokkos::HostSpace, Unmanaged>;
-    using ConstMatrix = Kokkos::View<const float**, Kokkos::LayoutStride, Kokkos::HostSpace, Unmanaged>;
-    const auto strided = [](int rows, std::int64_t ld, int cols) {
-      return Kokkos::LayoutStride(static_cast<std::size_t>(rows), static_cast<std::size_t>(ld),
-                                  static_cast<std::size_t>(cols), 1);
-    };
-    const Matrix c_view(c, strided(shape_.m, shape_.n, shape_.n));
-    const ConstMatrix a_view(static_cast<const float*>(a), strided(shape_.m, shape_.lda, shape_.k));
-    const ConstMatrix b_view(static_cast<const float*>(b), strided(shape_.n, shape_.k, shape_.k));
-    KokkosBlas::gemm("N", "T", 1.0F, a_view, b_view, 0.0F, c_view);
-  }
-
-private:
-  GemmShape shape_;
-};
-
 bool use_kokkos_blas() {
   static const bool chosen = [] {
     const char* name = std::getenv("DISTZO2_GEMM");
@@ -141,7 +117,7 @@ Gemm& gemm_for(const GemmShape& shape) {
   std::unique_ptr<Gemm>& entry = prepared[shape];
   if (!entry) {
     if (use_kokkos_blas())
-      entry = std::make_unique<KokkosBlasGemm>(shape);
+      entry = make_kokkosblas_gemm(shape);
     else
       entry = std::make_unique<OneDnnGemm>(shape);
   }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "core/gemm.hpp"
+
+#include <memory>
+
+namespace distzo2 {
+
+// What the host GEMMs need of Kokkos, apart from oneDNN: nvcc, which compiles the sources that include Kokkos in a CUDA
+// build, cannot read oneDNN's header.
+
+/// KokkosBlas (so the BLAS it was built on) behind the GEMM seam; fp32 only.
+std::unique_ptr<Gemm> make_kokkosblas_gemm(const GemmShape& shape);
+
+/// How many threads of the host instance may call a GEMM at once.
+int host_concurrency();
+
+}  // namespace distzo2
