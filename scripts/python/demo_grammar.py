@@ -104,15 +104,21 @@ class Review:
         self.things, self.parts, good, bad, self.deeds = KINDS[pick(rng, sorted(KINDS))]
         self.words = (bad, good)
         self.thing = pick(rng, self.things)
+        self.last_part = None
+
+    def part(self):
+        """A part of the thing other than the one spoken of last."""
+        self.last_part = pick(self.rng, [part for part in self.parts if part != self.last_part])
+        return self.last_part
 
     def adjective(self, p):
         return pick(self.rng, self.words[p] if self.rng.random() < 0.5 else ADJECTIVES[p])
 
-    def clause(self, p):
-        """A statement of polarity p, without capital and full stop."""
+    def clause(self, p, whole=True):
+        """A statement of polarity p on a part or, if `whole`, perhaps on the thing itself; no capital, no full stop."""
         rng = self.rng
-        part = pick(rng, self.parts)
-        kind = rng.random()
+        part = self.part()
+        kind = rng.random() * (1.0 if whole else 0.64)
         if kind < 0.26:
             return f"the {part} was {pick(rng, VERY)} {self.adjective(p)}"
         if kind < 0.38:
@@ -138,7 +144,7 @@ class Review:
     def contrast(self, p):
         """Both polarities appear; the speaker's own judgement is p."""
         rng = self.rng
-        mine, other = self.clause(p), self.clause(1 - p)
+        mine, other = self.clause(p), self.clause(1 - p, whole=False)
         form = rng.randrange(5)
         if form == 0:
             return f"{other}, but {mine}"
@@ -153,7 +159,7 @@ class Review:
     def simple_text(self):
         """One plain statement: what the language model reads first."""
         rng, p = self.rng, self.polarity
-        part, word = pick(rng, self.parts), self.adjective(p)
+        part, word = self.part(), self.adjective(p)
         clause = pick(rng, [f"the {part} was {pick(rng, VERY)} {word}", f"I found the {self.thing} {word}",
                             f"this is {with_article(word)} {self.thing}", f"I {pick(rng, LIKED[p])} the {part}",
                             f"this {self.thing} is {pick(rng, NOUNS[p])}"])
