@@ -19,6 +19,15 @@ Json object_of(const std::optional<EvaluationResult>& r) {
   return {{"accuracy", r->accuracy}, {"loss", r->loss}, {"examples", r->examples}, {"confusion", r->confusion}};
 }
 
+/// What 16-bit storage made of the updates; null in fp32.
+Json rounding_object(const Training& training) {
+  const ParameterStore& store = training.engine.store();
+  if (store.rule().storage == Storage::fp32) return nullptr;
+  const RoundingReport& r = store.rounding();
+  return {{"realised_share", r.realised_share()},
+          {"accumulated_noise_in_epsilon", r.accumulated_noise() / training.config.zo.epsilon}};
+}
+
 /// Whether the deck's `expected` values were reached; null where it states none.
 Json expectations(const ExpectedSection& expected, const std::optional<EvaluationResult>& final) {
   if (!expected.accuracy_at_least && !expected.final_loss_at_most) return nullptr;
@@ -59,6 +68,7 @@ void write_summary(const RunFolder& folder, const Training& training, const Trai
                      {"bytes_written", 0},
                      {"theta_digest", fmt::format("{:016x}", theta_digest)},
                      {"trajectory_digest", fmt::format("{:016x}", trajectory_digest(training.records))},
+                     {"rounding", rounding_object(training)},
                      {"layout", {{"pertp", 1}, {"ddp", 1}}},
                      {"arithmetic", engine.arithmetic_fingerprint()},
                      {"git_hash", build_git_hash()},

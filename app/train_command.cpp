@@ -92,6 +92,13 @@ ExitCode train_command(const TrainOptions& options) {
   evaluations.at(config.zo.steps, true);
   if (writes_models(config, engine->store()))
     export_model(*engine, config.model.folder, folder.final_model(), IfExists::replace);
+  if (config.precision.storage != Storage::fp32) {
+    const RoundingReport& rounding = engine->store().rounding();
+    const double noise = rounding.accumulated_noise() / config.zo.epsilon;
+    progress.say(fmt::format(
+        "rounding {:.3f} of the updates arrived; its noise adds up to {:.3f} epsilon{}", rounding.realised_share(),
+        noise, noise > 1 ? ": more than the perturbation itself; store in fp32 or round less often" : ""));
+  }
   const auto first = evaluations.reported(0), last = evaluations.reported(config.zo.steps);
   write_summary(folder, training, end, theta_digest, first, last);
   if (first && last)

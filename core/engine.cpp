@@ -48,6 +48,7 @@ struct Engine::Impl {
       // embedding is left to the head's pass; lookups replay its pending record for the rows that they read.
       const bool looked_up = block == 0 && i != head_matrix;
       if (looked_up || !store.table().tensors[static_cast<std::size_t>(i)].matrix) store.apply_pending(i);
+      if (i != head_matrix) store.sample_rounding_of(i);
       weights.push_back(store.weight(i));
     }
     return weights;
@@ -106,6 +107,7 @@ void Engine::forward(const PackedBatch& batch, const Perturbation& perturbation,
   std::vector<std::int32_t> targets;
   targets.reserve(batch.terms.size());
   for (const LossTerm& term : batch.terms) targets.push_back(term.target);
+  m.store.sample_rounding_of(m.head_matrix);
   linear_log_prob(m.exec, log_prob.data(), rows, targets, m.store.weight(m.head_matrix), perturbation, m.compute,
                   m.panels);
   m.store.absorbed(m.head_matrix);

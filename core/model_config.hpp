@@ -21,26 +21,26 @@ struct RopeConfig {
 /// Everything of a model folder's config.json that the mathematics depends on. Filled by io/hf_config, checked there.
 struct ModelConfig {
   FamilyKind family = FamilyKind::llama;
-  std::string architecture;      // e.g. "LlamaForCausalLM", as config.json states it
-  std::int64_t vocab = 0;        // rows of the embedding
+  std::string architecture;  // e.g. "LlamaForCausalLM", as config.json states it
+  std::int64_t vocab = 0;    // rows of the embedding
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;     // heads * head_dim need not be hidden (Qwen3)
+  std::int64_t head_dim = 0;  // heads * head_dim need not be hidden (Qwen3)
   std::int64_t ffn = 0;
   std::int64_t max_positions = 0;
-  double norm_eps = 1e-5;        // RMSNorm or LayerNorm
-  bool tied_head = false;        // lm_head is the embedding: one tensor, one z
-  bool attention_bias = false;   // LLaMA only
-  bool mlp_bias = false;         // LLaMA only
-  RopeConfig rope;               // LLaMA, Qwen3
+  double norm_eps = 1e-5;       // RMSNorm or LayerNorm
+  bool tied_head = false;       // lm_head is the embedding: one tensor, one z
+  bool attention_bias = false;  // LLaMA only
+  bool mlp_bias = false;        // LLaMA only
+  RopeConfig rope;              // LLaMA, Qwen3
   // OPT only:
-  std::int64_t embed_dim = 0;    // word_embed_proj_dim; differs from hidden in 350m (project_in / project_out)
-  bool norm_before = true;       // do_layer_norm_before; false in 350m
-  bool final_norm = true;        // a final_layer_norm exists
+  std::int64_t embed_dim = 0;  // word_embed_proj_dim; differs from hidden in 350m (project_in / project_out)
+  bool norm_before = true;     // do_layer_norm_before; false in 350m
+  bool final_norm = true;      // a final_layer_norm exists
   bool enable_bias = true;
-  bool norm_affine = true;       // layer_norm_elementwise_affine
+  bool norm_affine = true;  // layer_norm_elementwise_affine
 };
 
 }  // namespace distzo2

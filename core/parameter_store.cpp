@@ -98,9 +98,14 @@ void ParameterStore::absorbed(int tensor) {
   version_[static_cast<std::size_t>(tensor)] += static_cast<std::uint32_t>(weight(tensor).absorb);
 }
 
+void ParameterStore::sample_rounding_of(int tensor) {
+  sample_rounding(rounding_, weight(tensor), scratch_->thread(0).scratch.data());
+}
+
 void ParameterStore::apply_pending(int tensor) {
   const Weight w = weight(tensor);
   if (w.absorb == 0) return;
+  sample_rounding_of(tensor);
   const std::int64_t size = w.rows * w.cols;
   const auto pieces = static_cast<int>((size + piece_elements - 1) / piece_elements);
   const HostExec exec;

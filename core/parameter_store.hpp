@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "core/rounding_report.hpp"
 #include "core/tensor_table.hpp"
 #include "core/trajectory_record.hpp"
 
@@ -58,6 +59,10 @@ public:
   Weight weight(int tensor) const;
   void absorbed(int tensor);
 
+  /// Before a pass absorbs a tensor's records: counts what rounding will make of them.
+  void sample_rounding_of(int tensor);
+  const RoundingReport& rounding() const { return rounding_; }
+
   /// Applies and writes back what can be absorbed, everywhere; threads over chunks.
   void apply_pending();
   void apply_pending(int tensor);
@@ -77,6 +82,7 @@ private:
   std::uint32_t first_record_ = 0;
   std::uint32_t next_ = 0;
   std::size_t bytes_ = 0;
+  RoundingReport rounding_;
   std::unique_ptr<PanelScratch> scratch_;  // of apply_pending
 };
 

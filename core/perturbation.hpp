@@ -23,6 +23,8 @@ struct Perturbation {
 };
 
 /// The evaluation of clean weights alone (evaluate, dev sets).
-inline Perturbation clean_perturbation() { return Perturbation{0, 0, DirectionKind::gaussian, {Evaluation{}}}; }
+inline Perturbation clean_perturbation() {
+  return Perturbation{0, 0, DirectionKind::gaussian, {Evaluation{}}};
+}
 
 }  // namespace distzo2

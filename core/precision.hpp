@@ -21,9 +21,12 @@ enum class DirectionKind : std::uint8_t { gaussian, rademacher };
 /// central: (L+ - L-) / 2 eps; forward: (L+ - L0) / eps with one shared L0.
 enum class Difference : std::uint8_t { central, forward };
 
-/// language_model: mean over label tokens; classification: cross-entropy over the candidates' mean token log-probability.
+/// language_model: mean over label tokens; classification: cross-entropy over the candidates' mean token
+/// log-probability.
 enum class Objective : std::uint8_t { language_model, classification };
 
-constexpr std::size_t bytes_of(Storage s) { return s == Storage::fp32 ? 4 : 2; }
+constexpr std::size_t bytes_of(Storage s) {
+  return s == Storage::fp32 ? 4 : 2;
+}
 
 }  // namespace distzo2

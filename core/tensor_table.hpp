@@ -11,8 +11,8 @@ namespace distzo2 {
 /// One parameter tensor in canonical order (design section 3). `first` is its first global index: z of its element
 /// (r, c) is z at first + r * cols + c.
 struct Tensor {
-  std::string name;        // Hugging Face name, e.g. "model.layers.0.self_attn.q_proj.weight"
-  std::int64_t rows = 0;   // 1 for a one-dimensional tensor
+  std::string name;       // Hugging Face name, e.g. "model.layers.0.self_attn.q_proj.weight"
+  std::int64_t rows = 0;  // 1 for a one-dimensional tensor
   std::int64_t cols = 0;
   bool matrix = false;     // two or more dimensions: stored in S, decayed
   std::int64_t first = 0;  // first global index
@@ -22,9 +22,9 @@ struct Tensor {
 
 /// A streaming unit: one flat run of global indices, matrices first, then (aligned) the one-dimensional tensors.
 struct Block {
-  std::int64_t first = 0;         // multiple of index_alignment
-  std::int64_t vectors_first = 0; // where the one-dimensional tensors start, multiple of index_alignment
-  std::int64_t end = 0;           // one past the last index used
+  std::int64_t first = 0;                // multiple of index_alignment
+  std::int64_t vectors_first = 0;        // where the one-dimensional tensors start, multiple of index_alignment
+  std::int64_t end = 0;                  // one past the last index used
   int tensor_begin = 0, tensor_end = 0;  // [begin, end) into TensorTable::tensors
 };
 

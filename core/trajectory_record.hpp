@@ -13,11 +13,11 @@ namespace distzo2 {
 struct StepRecord {
   std::uint32_t t = 0;
   double lr = 0.0;
-  float wd = 0.0F;                // weight decay applied this step (0 in a skipped step)
-  std::vector<float> c;           // (q) c[k-1] = float(-lr * g[k] / q)
-  std::vector<double> g;          // (q) applied g: after clipping
-  std::vector<double> g_raw;      // (q) as measured
-  std::vector<double> losses;     // (E) L[k,s] in evaluation order: central k=1+,1-,2+,2-...; forward 0,1+,2+...
+  float wd = 0.0F;             // weight decay applied this step (0 in a skipped step)
+  std::vector<float> c;        // (q) c[k-1] = float(-lr * g[k] / q)
+  std::vector<double> g;       // (q) applied g: after clipping
+  std::vector<double> g_raw;   // (q) as measured
+  std::vector<double> losses;  // (E) L[k,s] in evaluation order: central k=1+,1-,2+,2-...; forward 0,1+,2+...
 };
 
 /// What, beside the records, determines an update.
@@ -30,6 +30,8 @@ struct UpdateRule {
 };
 
 /// d = float(1 - lr * wd) of a decayed tensor.
-inline float decay_factor(const StepRecord& r) { return static_cast<float>(1.0 - r.lr * static_cast<double>(r.wd)); }
+inline float decay_factor(const StepRecord& r) {
+  return static_cast<float>(1.0 - r.lr * static_cast<double>(r.wd));
+}
 
 }  // namespace distzo2
