@@ -13,7 +13,8 @@ build_preset() {
   cmake --build "$root/build/$preset" -j "$jobs" --target "$target"
 }
 
-# run_tests PRESET LABELS: failed tests show their output; the last lines are ctest's summary.
+# run_tests PRESET LABELS: failed tests show their output; the last lines are ctest's summary, kept in tests.log too.
 run_tests() {
-  ctest --test-dir "$root/build/$1" -L "$2" -j "$jobs" --output-on-failure --no-tests=error --timeout 600
+  ctest --test-dir "$root/build/$1" -L "$2" -j "$jobs" --output-on-failure --no-tests=error --timeout 600 |
+    tee "$root/build/$1/tests.log"
 }
