@@ -8,9 +8,11 @@
 #include "io/hf_config.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <cstdio>
 
 namespace distzo2 {
 namespace {
@@ -39,7 +41,14 @@ ExitCode evaluate_command(const EvaluateOptions& options) {
   const std::unique_ptr<Engine> engine = load_engine(config.model.folder, update_rule(config), config.precision.compute,
                                                      config.model.allow_non_finite_weights);
   const auto start = std::chrono::steady_clock::now();
-  const EvaluationResult result = evaluate(*engine, set.examples, data.objective);
+  const bool terminal = !options.deck.json && ::isatty(STDOUT_FILENO) == 1;
+  const auto show = [&](std::size_t done) {
+    if (terminal) fmt::print("\r\x1b[Kevaluated {} of {}", done, set.examples.size());
+    if (terminal) std::fflush(stdout);
+    return true;
+  };
+  const EvaluationResult result = evaluate(*engine, set.examples, data.objective, show).value();
+  if (terminal) fmt::print("\r\x1b[K");
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.deck.json) {
     const nlohmann::ordered_json object{{"model", config.model.folder.string()},

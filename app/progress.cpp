@@ -58,6 +58,12 @@ void Progress::say(const std::string& text) {
   live_ = false;
 }
 
+void Progress::working(const std::string& text) {
+  if (!terminal_) return;
+  print("\r\x1b[K" + text);
+  live_ = true;
+}
+
 void Progress::step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds) {
   const double weight = steps_seen_ == 0 ? 1.0 : std::max(0.05, 1.0 / (steps_seen_ + 1.0));
   loss_ += weight * (loss - loss_);

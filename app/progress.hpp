@@ -19,6 +19,8 @@ public:
 
   /// A line that stays.
   void say(const std::string& text);
+  /// What is being done now: on a terminal only, until the next line.
+  void working(const std::string& text);
   /// State after a step: shown at once on a terminal, logged when due.
   void step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds);
 

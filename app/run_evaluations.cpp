@@ -31,13 +31,14 @@ bool writes_models(const RunConfig& config, const ParameterStore& store) {
 }
 
 RunEvaluations::RunEvaluations(const RunConfig& config, const LoadedData& data, const RunFolder& folder, Engine& engine,
-                               MetricsFile& metrics, Progress& progress)
+                               MetricsFile& metrics, Progress& progress, const StopSignals& signals)
     : config_(config),
       data_(data),
       folder_(folder),
       engine_(engine),
       metrics_(metrics),
       progress_(progress),
+      signals_(signals),
       interval_(evaluation_interval(config)),
       recorded_(recorded_evaluations(folder.metrics())) {
   for (const RecordedEvaluation& r : recorded_)
@@ -47,8 +48,8 @@ RunEvaluations::RunEvaluations(const RunConfig& config, const LoadedData& data, 
 void RunEvaluations::at(std::uint32_t t, bool end) {
   const bool ends = t == 0 || end;
   if (data_.dev && (ends || (interval_ != 0 && t % interval_ == 0))) {
-    const EvaluationResult result = evaluated(t, "dev", *data_.dev);
-    if (!best_ || better(result, *best_)) {
+    const std::optional<EvaluationResult> result = evaluated(t, "dev", *data_.dev);
+    if (result && (!best_ || better(*result, *best_))) {
       best_ = result;
       if (t > 0 && writes_models(config_, engine_.store()))
         export_model(engine_, config_.model.folder, folder_.best_model(), IfExists::replace);
@@ -64,14 +65,20 @@ std::optional<EvaluationResult> RunEvaluations::reported(std::uint32_t t) const 
   return std::nullopt;
 }
 
-EvaluationResult RunEvaluations::evaluated(std::uint32_t t, const std::string& set, const ExampleSet& examples) {
+std::optional<EvaluationResult> RunEvaluations::evaluated(std::uint32_t t, const std::string& set,
+                                                          const ExampleSet& examples) {
   for (const RecordedEvaluation& r : recorded_)
     if (r.step == t && r.set == set) return r.result;
-  const EvaluationResult result = evaluate(engine_, examples.examples, data_.objective);
-  metrics_.evaluation(t, set, result);
-  recorded_.push_back({t, set, result});
-  progress_.say(fmt::format("step {} on {}: accuracy {:.4f}, loss {:.4f}, {} examples", t, set, result.accuracy,
-                            result.loss, result.examples));
+  const auto go_on = [&](std::size_t done) {
+    progress_.working(fmt::format("evaluating {}: {}/{}", set, done, examples.examples.size()));
+    return signals_.received() == 0;
+  };
+  const std::optional<EvaluationResult> result = evaluate(engine_, examples.examples, data_.objective, go_on);
+  if (!result) return std::nullopt;
+  metrics_.evaluation(t, set, *result);
+  recorded_.push_back({t, set, *result});
+  progress_.say(fmt::format("step {} on {}: accuracy {:.4f}, loss {:.4f}, {} examples", t, set, result->accuracy,
+                            result->loss, result->examples));
   return result;
 }
 

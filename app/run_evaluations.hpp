@@ -5,6 +5,7 @@
 #include "app/progress.hpp"
 #include "app/run_config.hpp"
 #include "app/run_folder.hpp"
+#include "app/signals.hpp"
 #include "core/engine.hpp"
 
 #include <cstdint>
@@ -21,15 +22,16 @@ bool writes_models(const RunConfig& config, const ParameterStore& store);
 class RunEvaluations {
 public:
   RunEvaluations(const RunConfig& config, const LoadedData& data, const RunFolder& folder, Engine& engine,
-                 MetricsFile& metrics, Progress& progress);
+                 MetricsFile& metrics, Progress& progress, const StopSignals& signals);
 
-  /// theta_t as it is now. What metrics.jsonl has of this step already is not computed again.
+  /// theta_t as it is now. What metrics.jsonl has of this step already is not computed again; a stop signal gives an
+  /// evaluation up, to be made on resume.
   void at(std::uint32_t t, bool end);
   /// The evaluation of theta_t that the summary reports (test, else dev), if it was made.
   std::optional<EvaluationResult> reported(std::uint32_t t) const;
 
 private:
-  EvaluationResult evaluated(std::uint32_t t, const std::string& set, const ExampleSet& examples);
+  std::optional<EvaluationResult> evaluated(std::uint32_t t, const std::string& set, const ExampleSet& examples);
 
   const RunConfig& config_;
   const LoadedData& data_;
@@ -37,6 +39,7 @@ private:
   Engine& engine_;
   MetricsFile& metrics_;
   Progress& progress_;
+  const StopSignals& signals_;
   std::uint32_t interval_;  // steps; 0: at the ends only
   std::vector<RecordedEvaluation> recorded_;
   std::optional<EvaluationResult> best_;

@@ -63,10 +63,12 @@ ComputedLosses compute_losses(Engine& engine, std::span<const Example> examples,
   return result;
 }
 
-EvaluationResult evaluate(Engine& engine, std::span<const Example> examples, Objective objective) {
+std::optional<EvaluationResult> evaluate(Engine& engine, std::span<const Example> examples, Objective objective,
+                                         const std::function<bool(std::size_t)>& go_on) {
   EvaluationSum sum;
   std::vector<double> log_prob;
   for (int begin = 0, end = 0; begin < std::ssize(examples); begin = end) {
+    if (!go_on(static_cast<std::size_t>(begin))) return std::nullopt;
     end = evaluation_end(examples, begin);
     std::vector<std::uint32_t> rows(static_cast<std::size_t>(end - begin));
     std::iota(rows.begin(), rows.end(), static_cast<std::uint32_t>(begin));
@@ -75,7 +77,7 @@ EvaluationResult evaluate(Engine& engine, std::span<const Example> examples, Obj
     engine.forward(packed.batch, clean_perturbation(), log_prob);
     for (const ExampleTerms& terms : packed.examples) add_example(sum, objective, log_prob, terms);
   }
-  return {sum.accuracy(), sum.mean_loss(), sum.examples, sum.confusion};
+  return EvaluationResult{sum.accuracy(), sum.mean_loss(), sum.examples, sum.confusion};
 }
 
 BatchSize largest_batch(std::span<const Example> examples, std::uint32_t batch, Objective objective) {

@@ -8,7 +8,10 @@
 #include "core/precision.hpp"
 #include "parallel/exchange.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 
 namespace distzo2 {
@@ -26,8 +29,10 @@ ComputedLosses compute_losses(Engine& engine, std::span<const Example> examples,
                               const Share& share, const Perturbation& step, Objective objective,
                               std::span<const std::uint32_t> order = {});
 
-/// Accuracy, loss and confusion counts of the model as it is, pending records applied.
-EvaluationResult evaluate(Engine& engine, std::span<const Example> examples, Objective objective);
+/// Accuracy, loss and confusion counts of the model as it is, pending records applied. `go_on(examples done)` is asked
+/// between passes; where it says no, the evaluation is given up and nothing is returned.
+std::optional<EvaluationResult> evaluate(Engine& engine, std::span<const Example> examples, Objective objective,
+                                         const std::function<bool(std::size_t)>& go_on);
 
 /// The largest batch that a step or an evaluation of these examples packs: rows and terms.
 struct BatchSize {

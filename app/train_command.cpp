@@ -65,7 +65,7 @@ ExitCode train_command(const TrainOptions& options) {
   progress.say(fmt::format("store    {} resident, arithmetic: {}",
                            short_bytes(static_cast<double>(engine->store().bytes())),
                            engine->arithmetic_fingerprint()));
-  RunEvaluations evaluations(config, data, folder, *engine, metrics, progress);
+  RunEvaluations evaluations(config, data, folder, *engine, metrics, progress, signals);
   if (!records.empty()) {
     if (!evaluations.reported(0) && (data.test || data.dev)) evaluations.at(0, false);
     replay(*engine, records);

@@ -74,6 +74,7 @@ TrainingEnd train(Training& training) {
 
     // 5. theta is still theta_t: the update is deferred to the next pass over each block. The evaluations of theta_t
     //    come after its first step, so that a run shows a step within seconds of its start.
+    const double step_s = seconds_since(step_started);
     training.evaluation_point(t);
 
     // 6. The record is the update: on disk first, then pending for every tensor.
@@ -84,7 +85,7 @@ TrainingEnd train(Training& training) {
     training.records.push_back(record);
 
     // 7. Say so.
-    end.seconds.push_back(seconds_since(step_started));
+    end.seconds.push_back(step_s);
     end.tokens.push_back(computed.tokens);
     training.metrics.step(record, reported_loss(record), computed.tokens, end.seconds.back());
     training.progress.step(t, reported_loss(record), record.g.front(), computed.tokens, end.seconds.back());
