@@ -35,7 +35,7 @@ struct DataSection {
   std::uint64_t split_seed = 0;
   std::uint32_t max_length = 0;  // tokens
   LeadingToken leading_token;
-  bool truncate = true;  // shorten prompts beyond max_length; else such an example is an error
+  bool truncate = true;  // shorten prompts beyond max_length; else such an example is left out
 };
 
 /// What every rank does where a loss or c is not finite.

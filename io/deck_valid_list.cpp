@@ -63,7 +63,7 @@ void add_data(ParameterList& list) {
   list.set(
       "truncate", true,
       "Shorten prompts beyond `max length` (the leading token and the last tokens are kept); false: such an example "
-      "is an error.",
+      "is left out, and counted.",
       flag());
 }
 
