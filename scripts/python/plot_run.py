@@ -33,6 +33,8 @@ def read_run(folder):
             entry = json.loads(line)
             step = int(entry["step"])
             if "evaluation" in entry:
+                if entry["evaluation"].get("set", "dev") != "dev":  # the test file's two evaluations are the summary's
+                    continue
                 metric = next((m for m in ("accuracy", "f1") if m in entry["evaluation"]), None)
                 if metric:
                     run["metric"] = metric
@@ -167,7 +169,7 @@ def main():
     parser = argparse.ArgumentParser(prog="plot_run", description="Draws loss and accuracy of one or several runs (several: median and range).")
     parser.add_argument("runs", nargs="+", type=pathlib.Path, metavar="RUN", help="run folder")
     parser.add_argument("-o", "--output", type=pathlib.Path, help="PNG to write (default: curves.png in the first run's folder)")
-    parser.add_argument("--window", type=int, default=None, help="steps of the trailing mean of the loss (default: a fortieth of the run, 10 to 100)")
+    parser.add_argument("--window", type=int, default=None, help="steps of the trailing mean of the loss (default: a twentieth of the run, 10 to 100)")
     parser.add_argument("--title", help="a heading (default: none)")
     args = parser.parse_args()
     if args.window is not None and args.window < 1:
@@ -176,7 +178,7 @@ def main():
         runs = [read_run(folder) for folder in args.runs]
         longest = max(len(r["loss"]) for r in runs)
         output = args.output or args.runs[0] / "curves.png"
-        draw(runs, output, args.window or min(100, max(10, longest // 400 * 10)), args.title)
+        draw(runs, output, args.window or min(100, max(10, longest // 200 * 10)), args.title)
     except BadRun as error:
         print(f"plot_run: {error}", file=sys.stderr)
         return 3
