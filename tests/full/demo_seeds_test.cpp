@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The demo learns from its deck, whatever the seed.
+#include "app/commands.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace distzo2 {
+namespace {
+
+TEST(Demo, learns_from_guessing_with_three_seeds) {
+  const TemporaryFolder runs;
+  for (const std::string& seed : std::vector<std::string>{"1", "2", "3"}) {
+    SCOPED_TRACE("seed " + seed);
+    const std::filesystem::path run = runs.path() / seed;
+    TrainOptions options;
+    options.deck.deck = std::filesystem::path(DISTZO2_SOURCE_DIR) / "inputs/quickstart.yaml";
+    options.deck.sets = {"zo/seed=" + seed, "output/folder=" + run.string()};
+    ASSERT_EQ(train_command(options), ExitCode::done);
+    const auto summary = nlohmann::json::parse(std::ifstream(run / "summary.json"));
+    for (const char* when : {"initial", "final"}) {
+      const auto& confusion = summary[when]["confusion"];  // right * 2 + predicted
+      EXPECT_GE(summary[when]["examples"].get<int>(), 1000);
+      EXPECT_EQ(confusion[0].get<int>() + confusion[1].get<int>(), confusion[2].get<int>() + confusion[3].get<int>());
+    }
+    EXPECT_LE(summary["initial"]["accuracy"].get<double>(), 0.60);
+    EXPECT_GE(summary["final"]["accuracy"].get<double>(), 0.90);
+  }
+}
+
+}  // namespace
+}  // namespace distzo2
