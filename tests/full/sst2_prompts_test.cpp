@@ -32,7 +32,8 @@ TEST(Sst2Prompts, have_the_token_ids_of_transformers) {
   };
   const auto hash_ids = [&](const std::vector<std::int32_t>& ids) {
     for (const std::int32_t id : ids) {
-      hash(" " + std::to_string(id));
+      hash(" ");
+      hash(std::to_string(id));
     }
   };
   for (const Example& example : tokenized.examples) {
