@@ -37,12 +37,16 @@ struct Engine::Impl {
   Activations activations;
   ActivationBuffer hidden{"distzo2::hidden"};
   ActivationBuffer head_rows{"distzo2::head_rows"};
+  // Of the pass: kept, so that a step allocates nothing.
+  std::vector<Weight> weights;
+  std::vector<int> head_tokens, row_of_token;
+  std::vector<HeadTerm> head_terms;
 
   int last_block() const { return static_cast<int>(store.table().blocks.size()) - 1; }
 
-  std::vector<Weight> weights_of(int block) {
+  std::span<const Weight> weights_of(int block) {
     const Block& b = store.table().blocks[static_cast<std::size_t>(block)];
-    std::vector<Weight> weights;
+    weights.clear();
     for (int i = b.tensor_begin; i < b.tensor_end; ++i) {
       // What no GEMM passes over is brought up to date beforehand: vectors, and the rows of lookup tables. A tied
       // embedding is left to the head's pass; lookups replay its pending record for the rows that they read.
@@ -61,7 +65,23 @@ struct Engine::Impl {
       if (i != head_matrix) store.absorbed(i);
   }
 
-  /// All stages up to the rows that the head matrix is multiplied with: (evaluations, terms, width).
+  /// The tokens that loss terms read, each once, and the terms as the head sees them: one-token candidates of an
+  /// example read the same row.
+  void gather_head(const PackedBatch& batch) {
+    head_tokens.clear();
+    head_terms.clear();
+    row_of_token.assign(batch.ids.size(), -1);
+    for (const LossTerm& term : batch.terms) {
+      int& row = row_of_token.at(static_cast<std::size_t>(term.token));
+      if (row < 0) {
+        row = static_cast<int>(head_tokens.size());
+        head_tokens.push_back(term.token);
+      }
+      head_terms.push_back({row, term.target});
+    }
+  }
+
+  /// All stages up to the rows that the head matrix is multiplied with: (evaluations, head_tokens, width).
   Rows run_stages(const PackedBatch& batch, const Perturbation& p) {
     const int evaluations = static_cast<int>(p.evaluations.size());
     // 1. The residual stream of all evaluations.
@@ -76,10 +96,10 @@ struct Engine::Impl {
       family.block(ctx, weights_of(layer + 1), layer);
       absorb(layer + 1);
     }
-    // 4. The rows of the loss terms, normed.
-    const Rows rows = head_rows.shape(evaluations, static_cast<int>(batch.terms.size()),
+    // 4. The rows that the loss terms read, normed.
+    const Rows rows = head_rows.shape(evaluations, static_cast<int>(head_tokens.size()),
                                       width(store.table().tensors[static_cast<std::size_t>(head_matrix)].cols));
-    family.head(ctx, weights_of(last_block()), rows);
+    family.head(ctx, weights_of(last_block()), head_tokens, rows);
     absorb(last_block());
     return rows;
   }
@@ -103,23 +123,23 @@ const ParameterStore& Engine::store() const {
 
 void Engine::forward(const PackedBatch& batch, const Perturbation& perturbation, std::span<double> log_prob) {
   Impl& m = *impl_;
+  m.gather_head(batch);
   const Rows rows = m.run_stages(batch, perturbation);
-  std::vector<std::int32_t> targets;
-  targets.reserve(batch.terms.size());
-  for (const LossTerm& term : batch.terms) targets.push_back(term.target);
   m.store.sample_rounding_of(m.head_matrix);
-  linear_log_prob(m.exec, log_prob.data(), rows, targets, m.store.weight(m.head_matrix), perturbation, m.compute,
+  linear_log_prob(m.exec, log_prob.data(), rows, m.head_terms, m.store.weight(m.head_matrix), perturbation, m.compute,
                   m.panels);
   m.store.absorbed(m.head_matrix);
 }
 
 void Engine::logits(const PackedBatch& batch, const Perturbation& perturbation, std::span<float> logits) {
   Impl& m = *impl_;
+  m.head_tokens.clear();
+  for (const LossTerm& term : batch.terms) m.head_tokens.push_back(term.token);
   const Rows rows = m.run_stages(batch, perturbation);
   const Weight w = m.store.weight(m.head_matrix);
   const std::int64_t per_evaluation = rows.tokens * w.rows;
   const Rows out{logits.data(), rows.evaluations, rows.tokens, static_cast<int>(w.rows), w.rows, per_evaluation};
-  linear(m.exec, out, rows, w, nullptr, perturbation, m.compute, m.panels);
+  linear(m.exec, {{out, w}}, rows, perturbation, m.compute, m.panels);
   m.store.absorbed(m.head_matrix);
 }
 
@@ -142,8 +162,7 @@ PassTimes Engine::take_times() {
 
 std::string Engine::arithmetic_fingerprint() const {
   return gemm_fingerprint() + "; kernels " + simd_kernels().name + "; compute " +
-         (impl_->compute == Compute::bf16 ? "bf16" : "fp32") + "; tiles " + std::to_string(row_tile) + "/" +
-         std::to_string(head_row_tile);
+         (impl_->compute == Compute::bf16 ? "bf16" : "fp32") + "; tiles " + std::to_string(row_tile);
 }
 
 std::size_t activation_bytes(const ModelConfig& config, int evaluations, int tokens, int terms, int threads) {
@@ -159,12 +178,12 @@ std::size_t activation_bytes(const ModelConfig& config, int evaluations, int tok
     }
   const std::int64_t e = evaluations;
   const std::int64_t partials =
-      2 * ((head_matrix.rows + panel_rows(head_matrix.cols) - 1) / panel_rows(head_matrix.cols)) + 1;
+      2 * ((head_matrix.rows + panel_rows(head_matrix.cols) - 1) / panel_rows(head_matrix.cols) + 1);
   const std::int64_t floats = e * padded(tokens) * config.hidden      // residual stream
                               + e * padded(terms) * head_matrix.cols  // the head's rows
                               + e * terms * partials * 2              // its softmax, in double
                               + e * padded(tokens) * columns          // inputs rounded to bf16, at most
-                              + threads * (3 * panel + row_tile * row_tile + 2 * chunk_elements);
+                              + threads * (4 * panel + row_tile * panel_rows(0) + 2 * chunk_elements);
   return static_cast<std::size_t>(floats) * sizeof(float) +
          activations_bytes(config, evaluations, tokens, terms, threads);
 }

@@ -10,8 +10,10 @@
 
 namespace distzo2 {
 
-/// The shape of one host GEMM call: c (m, n) = a (m, k) * b (n, k)^T, row-major, b and c contiguous. It depends on the
-/// model only: rows of activations come in tiles of a fixed number, so a row's bits depend on nothing but the row.
+/// The shape of one host GEMM call: c (m, n) = a (m, k) * b (n, k)^T, a and c row-major, c contiguous. It depends on
+/// the model only: rows of activations come in tiles of a fixed number, so a row's bits depend on nothing but the row.
+/// b is packed (core/pack_weights.hpp), so that the library copies nothing: in fp32 as b^T (k, n); in bf16 as pairs of
+/// words (k / 2, packed_bf16_rows), k filled up with zeros to a multiple of 32, and n at most packed_bf16_rows.
 struct GemmShape {
   Compute compute = Compute::fp32;  // bf16: a and b hold bf16 values (see `native_bf16`)
   int m = 0, n = 0, k = 0;
@@ -19,12 +21,14 @@ struct GemmShape {
   auto operator<=>(const GemmShape&) const = default;
 };
 
+constexpr int packed_bf16_rows = 64;
+
 /// A prepared single-threaded GEMM (design section 4): oneDNN, or KokkosBlas where DISTZO2_GEMM=kokkosblas.
 class Gemm {
 public:
   virtual ~Gemm() = default;
-  /// a and b are float, or bf16 words where the shape's compute is bf16. Threads with different `thread` may run at
-  /// once.
+  /// b is packed; a and b are float, or bf16 words where the shape's compute is bf16. Threads with different `thread`
+  /// may run at once.
   virtual void run(int thread, float* c, const void* a, const void* b) = 0;
 };
 

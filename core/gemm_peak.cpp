@@ -2,6 +2,7 @@
 #include "core/gemm_peak.hpp"
 
 #include "core/engine.hpp"
+#include "core/pack_weights.hpp"
 #include "core/panels.hpp"
 #include "core/workspace.hpp"
 
@@ -22,9 +23,10 @@ double gemm_rate_alone(const ModelConfig& config, Compute compute, int rows) {
     const int panels = static_cast<int>(t.rows) / n;
     if (panels == 0) continue;
     const int k = static_cast<int>(t.cols);
-    Gemm& gemm = gemm_for({inputs, row_tile, n, k, k});
+    const GemmShape shape{inputs, row_tile, n, k, k};
+    Gemm& gemm = gemm_for(shape);
     const std::vector<float> x(static_cast<std::size_t>(tile_count) * row_tile * k, 0.5F);
-    std::vector<std::vector<float>> w(threads, std::vector<float>(static_cast<std::size_t>(n) * k, 0.5F));
+    std::vector<std::vector<float>> w(threads, std::vector<float>(packed_floats(shape), 0.5F));
     std::vector<std::vector<float>> y(threads, std::vector<float>(static_cast<std::size_t>(row_tile) * n));
     const Kokkos::Experimental::UniqueToken<HostExec> token(exec);
     const auto pass = [&] {

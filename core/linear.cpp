@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/linear.hpp"
 
+#include "core/kernels/lanes.hpp"
+#include "core/pack_weights.hpp"
 #include "core/panels.hpp"
 
+#include <array>
 #include <bit>
+#include <cassert>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <numeric>
 
 namespace distzo2 {
 namespace {
@@ -26,10 +32,11 @@ struct Input {
   const void* row(int e, int token) const { return data + e * evaluation_bytes + token * row_bytes; }
 };
 
-Input compute_input(const HostExec& exec, const Rows& x, int padded, Compute compute, PanelScratch& scratch) {
+Input compute_input(const HostExec& exec, const Rows& x, Compute compute, PanelScratch& scratch) {
   if (compute == Compute::fp32)
     return {reinterpret_cast<const std::byte*>(x.data), x.row_stride * 4, x.evaluation_stride * 4, x.row_stride};
   const bool words = native_bf16();
+  const int padded = tiles(x.tokens, row_tile) * row_tile;
   const std::int64_t row_floats = words ? (x.features + 1) / 2 : x.features;
   const std::int64_t size = row_floats * padded * x.evaluations;
   std::vector<float>& rounded = scratch.rounded();
@@ -53,155 +60,222 @@ Input compute_input(const HostExec& exec, const Rows& x, int padded, Compute com
           words ? row_floats * 2 : row_floats};
 }
 
-/// Calls use(thread buffers, thread, first row, rows, evaluation, W panel) for every panel and evaluation; theta is
-/// read and updated once a panel, z made once a direction.
-template <class Use>
-void for_each_panel(const HostExec& exec, const char* label, const Weight& w, const Perturbation& p, Compute compute,
-                    PanelScratch& scratch, int tile_rows, const Use& use) {
-  const int rows = panel_rows(w.cols);
-  const std::vector<DirectionGroup> groups = group_by_direction(p);
-  std::size_t largest = 1;
-  for (const DirectionGroup& g : groups) largest = std::max(largest, g.evaluations.size());
-  scratch.prepare(rows * w.cols, static_cast<std::int64_t>(tile_rows) * rows, largest);
-  const Token token(exec);
-  Kokkos::parallel_for(label, PanelPolicy(exec, 0, tiles(static_cast<int>(w.rows), rows)).set_chunk_size(1),
-                       [&](int i) {
-                         const int thread = token.acquire();
-                         ThreadPanels& t = scratch.thread(thread);
-                         const int row = i * rows;
-                         const int n = std::min(rows, static_cast<int>(w.rows) - row);
-                         const std::int64_t offset = static_cast<std::int64_t>(row) * w.cols;
-                         auto start = Clock::now();
-                         const float* theta = bring_up_to_date(w, offset, n * w.cols, t);
-                         for (const DirectionGroup& group : groups) {
-                           make_panels(w, offset, n * w.cols, theta, p, group, compute, t);
-                           t.z_s += seconds_since(start);
-                           start = Clock::now();
-                           for (std::size_t j = 0; j < group.evaluations.size(); ++j)
-                             use(t, thread, row, n, group.evaluations[j], panel(theta, group, j, compute, t));
-                           t.gemm_s += seconds_since(start);
-                           start = Clock::now();
-                         }
-                         token.release(thread);
-                       });
-}
+/// A panel of one of the matrices, rows [row, row + n) of W, under one evaluation.
+struct Panel {
+  const Product* product;
+  int row, n, evaluation;
+};
 
-/// The two GEMMs of a matrix: full panels and, where its rows are no multiple, the last one.
-struct PanelGemms {
-  PanelGemms(Compute compute, int tile, const Weight& w, std::int64_t lda) {
-    const int rows = panel_rows(w.cols);
-    const auto shape = [&](int n) {
-      const bool bf16 = compute == Compute::bf16 && native_bf16();
-      return GemmShape{bf16 ? Compute::bf16 : Compute::fp32, tile, n, static_cast<int>(w.cols), lda};
-    };
-    if (w.rows >= rows) full_ = &gemm_for(shape(rows));
-    if (w.rows % rows != 0) last_ = &gemm_for(shape(static_cast<int>(w.rows % rows)));
-    rows_ = rows;
+/// The panels of all products, one after another, with the GEMMs of whole panels and of each product's last one.
+class PanelList {
+public:
+  PanelList(std::span<const Product> products, Compute compute, std::int64_t lda)
+      : products_(products), rows_(panel_rows(products.front().w.cols)) {
+    assert(products.size() <= most_products);
+    const Compute inputs = compute == Compute::bf16 && native_bf16() ? Compute::bf16 : Compute::fp32;
+    whole_ = {inputs, row_tile, rows_, static_cast<int>(products.front().w.cols), lda};
+    whole_gemm_ = &gemm_for(whole_);
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      GemmShape last = whole_;
+      last.n = static_cast<int>(products[i].w.rows) % rows_;
+      last_gemm_[i] = last.n == 0 ? whole_gemm_ : &gemm_for(last);
+      count_ += tiles(static_cast<int>(products[i].w.rows), rows_);
+    }
   }
-  Gemm& of(int n) const { return n == rows_ ? *full_ : *last_; }
+  int count() const { return count_; }
+  int rows() const { return rows_; }
+  const GemmShape& whole() const { return whole_; }
+  Panel operator[](int i) const {
+    for (const Product& product : products_) {
+      const int here = tiles(static_cast<int>(product.w.rows), rows_);
+      if (i < here) return {&product, i * rows_, std::min(rows_, static_cast<int>(product.w.rows) - i * rows_), 0};
+      i -= here;
+    }
+    return {};
+  }
+  Gemm& gemm(const Panel& panel) const {
+    return panel.n == rows_ ? *whole_gemm_ : *last_gemm_[static_cast<std::size_t>(panel.product - products_.data())];
+  }
 
 private:
-  Gemm* full_ = nullptr;
-  Gemm* last_ = nullptr;
-  int rows_ = 0;
+  static constexpr std::size_t most_products = 3;
+  std::span<const Product> products_;
+  int rows_, count_ = 0;
+  GemmShape whole_;
+  Gemm* whole_gemm_ = nullptr;
+  std::array<Gemm*, most_products> last_gemm_{};
 };
+
+/// Calls use(panel, multiply) for every panel of every product and every evaluation; multiply(k) is the product of tile
+/// k of x with the panel, (row_tile, panel.n). theta is read and updated once a panel, z made once a direction, and a
+/// panel packed once for all tiles.
+template <class Use>
+void for_each_panel(const HostExec& exec, const char* label, std::span<const Product> products, const Rows& x,
+                    const Perturbation& p, Compute compute, PanelScratch& scratch, const Use& use) {
+  const Input input = compute_input(exec, x, compute, scratch);
+  const PanelList panels(products, compute, input.lda);
+  const std::int64_t cols = products.front().w.cols;
+  const std::vector<DirectionGroup>& groups = scratch.groups(p);
+  std::size_t largest = 1;
+  for (const DirectionGroup& g : groups) largest = std::max(largest, g.evaluations.size());
+  scratch.prepare(panels.rows() * cols, largest);
+  scratch.prepare_gemm(packed_floats(panels.whole()), static_cast<std::size_t>(row_tile * panels.rows()));
+  const Token token(exec);
+  Kokkos::parallel_for(label, PanelPolicy(exec, 0, panels.count()).set_chunk_size(1), [&](int i) {
+    const int thread = token.acquire();
+    ThreadPanels& t = scratch.thread(thread);
+    Panel panel = panels[i];
+    const Weight& w = panel.product->w;
+    Gemm& gemm = panels.gemm(panel);
+    GemmShape shape = panels.whole();
+    shape.n = panel.n;
+    const std::int64_t offset = panel.row * cols, size = panel.n * cols;
+    auto start = Clock::now();
+    const float* theta = bring_up_to_date(w, offset, size, t);
+    for (const DirectionGroup& group : groups) {
+      make_panels(w, offset, size, theta, p, group, compute, t);
+      for (std::size_t j = 0; j < group.evaluations.size(); ++j) {
+        panel.evaluation = group.evaluations[j];
+        pack_weights(shape, t.packed.data(), panel_of(theta, group, j, compute, t));
+        t.z_s += seconds_since(start);
+        start = Clock::now();
+        use(panel, [&](int k) -> const float* {
+          gemm.run(thread, t.tile.data(), input.row(panel.evaluation, k * row_tile), t.packed.data());
+          return t.tile.data();
+        });
+        t.gemm_s += seconds_since(start);
+        start = Clock::now();
+      }
+    }
+    token.release(thread);
+  });
+  for (const Product& product : products)
+    scratch.gemm_flop +=
+        2.0 * static_cast<double>(x.tokens) * x.evaluations * static_cast<double>(product.w.rows * cols);
+}
 
 }  // namespace
 
-void linear(const HostExec& exec, const Rows& y, const Rows& x, const Weight& w, const float* bias,
-            const Perturbation& p, Compute compute, PanelScratch& scratch) {
-  const int tile_count = tiles(x.tokens, row_tile);
-  const Input input = compute_input(exec, x, tile_count * row_tile, compute, scratch);
-  const PanelGemms gemms(compute, row_tile, w, input.lda);
-  for_each_panel(exec, "distzo2::linear", w, p, compute, scratch, row_tile,
-                 [&](ThreadPanels& t, int thread, int row, int n, int e, const void* panel) {
-                   Gemm& gemm = gemms.of(n);
-                   float* tile = t.tile.data();
-                   const float* b = bias == nullptr ? nullptr : bias + e * w.rows + row;
-                   for (int k = 0; k < tile_count; ++k) {
-                     gemm.run(thread, tile, input.row(e, k * row_tile), panel);
-                     const int valid = std::min(row_tile, x.tokens - k * row_tile);
-                     for (int r = 0; r < valid; ++r) {
-                       float* out = y.row(e, k * row_tile + r) + row;
-                       const float* in = tile + static_cast<std::int64_t>(r) * n;
-                       if (b == nullptr)
-                         std::copy_n(in, n, out);
+void linear(const HostExec& exec, std::initializer_list<Product> products, const Rows& x, const Perturbation& p,
+            Compute compute, PanelScratch& scratch) {
+  for_each_panel(exec, "distzo2::linear", {products.begin(), products.size()}, x, p, compute, scratch,
+                 [&](const Panel& panel, const auto& multiply) {
+                   const Product& product = *panel.product;
+                   const int e = panel.evaluation, n = panel.n;
+                   const float* bias =
+                       product.bias == nullptr ? nullptr : product.bias + e * product.w.rows + panel.row;
+                   for (int token = 0; token < x.tokens; token += row_tile) {
+                     const float* in = multiply(token / row_tile);
+                     const int valid = std::min(row_tile, x.tokens - token);
+                     for (int r = 0; r < valid; ++r, in += n) {
+                       float* out = product.y.row(e, token + r) + panel.row;
+                       const auto put = [&](auto value) {
+                         if (product.add)
+                           for (int c = 0; c < n; ++c) out[c] += value(c);
+                         else
+                           for (int c = 0; c < n; ++c) out[c] = value(c);
+                       };
+                       if (bias == nullptr)
+                         put([&](int c) { return in[c]; });
                        else
-                         for (int c = 0; c < n; ++c) out[c] = in[c] + b[c];
+                         put([&](int c) { return in[c] + bias[c]; });
                      }
                    }
                  });
-  scratch.gemm_flop += 2.0 * static_cast<double>(x.tokens) * x.evaluations * static_cast<double>(w.rows * w.cols);
 }
 
 namespace {
 
-/// What a panel knows of a row's softmax: its largest logit, the sum of exp(logit - largest), the target's logit.
+/// What a panel knows of a row's softmax: its largest logit, the sum of exp(logit - largest).
 struct Partial {
   double largest = -std::numeric_limits<double>::infinity();
   double sum = 0.0;
 };
 
+/// In an order that n alone fixes; the sum in double.
 Partial panel_softmax(const float* logits, int n) {
-  const float largest = *std::max_element(logits, logits + n);
-  double sum = 0.0;
-  for (int i = 0; i < n; ++i) sum += static_cast<double>(std::exp(logits[i] - largest));
-  return {static_cast<double>(largest), sum};
+  const Lanes nothing = broadcast(-std::numeric_limits<float>::infinity());
+  const int whole = n / lane_count * lane_count;
+  Lanes rest = nothing;  // exp of it is 0
+  std::memcpy(&rest, logits + whole, static_cast<std::size_t>(n - whole) * sizeof(float));
+  Lanes top = rest;
+  for (int i = 0; i < whole; i += lane_count) top = larger(load(logits + i), top);
+  const Lanes most = broadcast(largest(top));
+  DoubleLanes sums[2] = {};
+  const auto add = [&](Lanes x) {
+    const Lanes y = exp(x - most);
+    sums[0] += low_half(y);
+    sums[1] += high_half(y);
+  };
+  for (int i = 0; i < whole; i += lane_count) add(load(logits + i));
+  if (whole < n) add(rest);
+  const DoubleLanes s = sums[0] + sums[1];
+  return {static_cast<double>(most[0]), (s[0] + s[2]) + (s[1] + s[3])};
 }
 
 }  // namespace
 
-void linear_log_prob(const HostExec& exec, double* log_prob, const Rows& x, std::span<const std::int32_t> targets,
+void linear_log_prob(const HostExec& exec, double* log_prob, const Rows& x, std::span<const HeadTerm> terms,
                      const Weight& w, const Perturbation& p, Compute compute, PanelScratch& scratch) {
-  const int terms = x.tokens;
-  const int tile_count = tiles(terms, head_row_tile);
-  const Input input = compute_input(exec, x, tile_count * head_row_tile, compute, scratch);
-  const PanelGemms gemms(compute, head_row_tile, w, input.lda);
-  const int panels = tiles(static_cast<int>(w.rows), panel_rows(w.cols));
   // A partial a panel and row, merged in panel order below: the bits do not depend on which thread had which panel.
-  const std::int64_t rows = static_cast<std::int64_t>(x.evaluations) * terms;
+  const int panels = tiles(static_cast<int>(w.rows), panel_rows(w.cols));
+  const std::int64_t rows = static_cast<std::int64_t>(x.evaluations) * x.tokens;
+  const auto term_count = static_cast<int>(terms.size());
   std::vector<double>& partials = scratch.partials();
-  const auto wanted = static_cast<std::size_t>(rows * (2 * panels + 1));
+  const auto wanted = static_cast<std::size_t>(rows * 2 * (panels + 1));
   if (partials.size() < wanted) partials.resize(wanted);
   auto* partial = reinterpret_cast<Partial*>(partials.data());
-  double* target_logit = partials.data() + rows * 2 * panels;
+  Partial* whole = partial + rows * panels;
+  // Terms by target: a panel picks up the logits of the few that lie in it. They wait in `log_prob`.
+  std::vector<int>& by_target = scratch.by_target();
+  by_target.resize(terms.size());
+  std::iota(by_target.begin(), by_target.end(), 0);
+  const auto target_of = [&](int i) { return terms[static_cast<std::size_t>(i)].target; };
+  std::ranges::sort(by_target, {}, target_of);
 
-  for_each_panel(exec, "distzo2::linear_log_prob", w, p, compute, scratch, head_row_tile,
-                 [&](ThreadPanels& t, int thread, int row, int n, int e, const void* panel) {
-                   Gemm& gemm = gemms.of(n);
-                   const int index = row / panel_rows(w.cols);
-                   for (int k = 0; k < tile_count; ++k) {
-                     gemm.run(thread, t.tile.data(), input.row(e, k * head_row_tile), panel);
-                     const int valid = std::min(head_row_tile, terms - k * head_row_tile);
-                     for (int r = 0; r < valid; ++r) {
-                       const int term = k * head_row_tile + r;
-                       const float* logits = t.tile.data() + static_cast<std::int64_t>(r) * n;
-                       const std::int64_t out = static_cast<std::int64_t>(e) * terms + term;
-                       partial[out * panels + index] = panel_softmax(logits, n);
-                       const int target = targets[static_cast<std::size_t>(term)];
-                       if (target >= row && target < row + n)
-                         target_logit[out] = static_cast<double>(logits[target - row]);
+  const Product product{{}, w};
+  for_each_panel(exec, "distzo2::linear_log_prob", {&product, 1}, x, p, compute, scratch,
+                 [&](const Panel& panel, const auto& multiply) {
+                   const std::int64_t e = panel.evaluation;
+                   const int index = panel.row / panel_rows(w.cols);
+                   const auto first = std::ranges::lower_bound(by_target, panel.row, {}, target_of);
+                   for (int begin = 0; begin < x.tokens; begin += row_tile) {
+                     const float* logits = multiply(begin / row_tile);
+                     const int end = std::min(begin + row_tile, x.tokens);
+                     for (int row = begin; row < end; ++row)
+                       partial[(e * x.tokens + row) * panels + index] =
+                           panel_softmax(logits + (row - begin) * panel.n, panel.n);
+                     for (auto i = first; i != by_target.end() && target_of(*i) < panel.row + panel.n; ++i) {
+                       const HeadTerm& term = terms[static_cast<std::size_t>(*i)];
+                       if (term.row >= begin && term.row < end)
+                         log_prob[e * term_count + *i] =
+                             static_cast<double>(logits[(term.row - begin) * panel.n + term.target - panel.row]);
                      }
                    }
                  });
-  scratch.gemm_flop += 2.0 * static_cast<double>(rows) * static_cast<double>(w.rows * w.cols);
 
   Kokkos::parallel_for("distzo2::linear_log_prob::merge",
-                       Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, static_cast<int>(rows)),
-                       [=](int i) {
-                         const Partial* of_row = partial + static_cast<std::int64_t>(i) * panels;
-                         Partial whole;
-                         for (int j = 0; j < panels; ++j) whole.largest = std::max(whole.largest, of_row[j].largest);
+                       Kokkos::RangePolicy<HostExec, Kokkos::IndexType<std::int64_t>>(exec, 0, rows),
+                       [=](std::int64_t i) {
+                         const Partial* of_row = partial + i * panels;
+                         Partial all;
+                         for (int j = 0; j < panels; ++j) all.largest = std::max(all.largest, of_row[j].largest);
                          for (int j = 0; j < panels; ++j)
-                           whole.sum += of_row[j].sum * std::exp(of_row[j].largest - whole.largest);
-                         log_prob[i] = target_logit[i] - whole.largest - std::log(whole.sum);
+                           all.sum += of_row[j].sum * std::exp(of_row[j].largest - all.largest);
+                         whole[i] = all;
                        });
+  for (std::int64_t e = 0; e < x.evaluations; ++e)
+    for (int i = 0; i < term_count; ++i) {
+      const Partial& of_row = whole[e * x.tokens + terms[static_cast<std::size_t>(i)].row];
+      double& value = log_prob[e * term_count + i];
+      value = value - of_row.largest - std::log(of_row.sum);
+    }
 }
 
 void lookup_rows(const HostExec& exec, const Rows& out, std::span<const std::int32_t> ids, const Weight& w,
                  const Perturbation& p, bool add, PanelScratch& scratch) {
-  const std::vector<DirectionGroup> groups = group_by_direction(p);
-  scratch.prepare(w.cols, w.cols, 1);
+  const std::vector<DirectionGroup>& groups = scratch.groups(p);
+  scratch.prepare(w.cols, 1);
   const Token token(exec);
   const auto tokens = static_cast<int>(ids.size());
   Kokkos::parallel_for(
@@ -232,10 +306,10 @@ void lookup_rows(const HostExec& exec, const Rows& out, std::span<const std::int
 
 void perturbed_vector(float* out, const Weight& w, const Perturbation& p, PanelScratch& scratch) {
   const std::int64_t n = w.rows * w.cols;
-  scratch.prepare(n, 0, 1);
+  scratch.prepare(n, 1);
   ThreadPanels& t = scratch.thread(0);
   replay(w, 0, n, t.theta.data(), t.scratch.data());
-  for (const DirectionGroup& group : group_by_direction(p))
+  for (const DirectionGroup& group : scratch.groups(p))
     for (std::int64_t i = 0; i < n; i += chunk_elements) {
       const std::int64_t m = std::min(chunk_elements, n - i);
       if (group.direction != 0)

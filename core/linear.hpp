@@ -7,22 +7,38 @@
 #include "core/workspace.hpp"
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 
 namespace distzo2 {
 
 class PanelScratch;  // per-thread W panels, z and staging; core/panels.hpp
 
-/// y[e] = x[e] * W[e]^T for every evaluation e, W[e] = round_C(fma(scale_e, z(t, k_e), theta)): theta is read once, the
-/// pending update applied and written back in the same pass, W made one row panel at a time and multiplied at once.
-/// y (evaluations, tokens, w.rows), x (evaluations, tokens, w.cols); `bias` (evaluations, w.rows) or null is added.
-/// y and x must not overlap. The caller calls store.absorbed for the tensor afterwards (weights_of_stage does).
-void linear(const HostExec& exec, const Rows& y, const Rows& x, const Weight& w, const float* bias,
-            const Perturbation& p, Compute compute, PanelScratch& scratch);
+/// One of the matrices that multiply the same x.
+struct Product {
+  Rows y;  // (evaluations, tokens, w.rows)
+  Weight w;
+  const float* bias = nullptr;  // (evaluations, w.rows), added; or null
+  bool add = false;             // y += x W^T + bias, not y =
+};
 
-/// log_prob(e, i) = log softmax(W[e] h_i)[target_i] with h_i = x(e, i): logits exist one panel at a time.
-/// log_prob (evaluations, terms), x (evaluations, terms, w.cols).
-void linear_log_prob(const HostExec& exec, double* log_prob, const Rows& x, std::span<const std::int32_t> targets,
+/// For up to three matrices W of equal width at once, so that threads meet once for all: y[e] = x[e] * W[e]^T for every
+/// evaluation e, W[e] = round_C(fma(scale_e, z(t, k_e), theta)): theta is read once, the pending update applied and
+/// written back in the same pass, W made one row panel at a time and multiplied at once. x (evaluations, tokens,
+/// w.cols), padded to whole row tiles; y and x must not overlap. The caller calls store.absorbed for the tensors
+/// afterwards (the engine does).
+void linear(const HostExec& exec, std::initializer_list<Product> products, const Rows& x, const Perturbation& p,
+            Compute compute, PanelScratch& scratch);
+
+/// A loss term as the head sees it: log p of `target` in row `row` of x.
+struct HeadTerm {
+  int row = 0;
+  std::int32_t target = 0;
+};
+
+/// log_prob(e, i) = log softmax(W[e] x(e, row_i))[target_i]: logits exist one panel at a time, once a row, however many
+/// terms read it. log_prob (evaluations, terms), x (evaluations, rows, w.cols).
+void linear_log_prob(const HostExec& exec, double* log_prob, const Rows& x, std::span<const HeadTerm> terms,
                      const Weight& w, const Perturbation& p, Compute compute, PanelScratch& scratch);
 
 /// out(e, j, :) = fma(scale_e, z, theta)(row ids[j], :) in fp32 whatever the compute precision; pending records are

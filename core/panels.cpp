@@ -13,6 +13,10 @@ std::uint16_t* as_words(std::byte* p) {
   return reinterpret_cast<std::uint16_t*>(p);
 }
 
+void grow(std::vector<float>& v, std::size_t n) {
+  if (v.size() < n) v.resize(n);
+}
+
 void apply_chunked(float* theta, std::uint64_t first, std::int64_t n, const Weight& w,
                    std::span<const StepRecord> records, float* scratch) {
   if (records.empty()) return;
@@ -25,38 +29,43 @@ void apply_chunked(float* theta, std::uint64_t first, std::int64_t n, const Weig
 
 }  // namespace
 
-void PanelScratch::prepare(std::int64_t panel_elements, std::int64_t tile_elements, std::size_t group) {
+void PanelScratch::prepare(std::int64_t panel_elements, std::size_t group) {
   for (ThreadPanels& t : threads_) {
-    const auto grow = [](std::vector<float>& v, std::int64_t n) {
-      if (std::ssize(v) < n) v.resize(static_cast<std::size_t>(n));
-    };
-    grow(t.theta, panel_elements);
-    grow(t.tile, tile_elements);
+    grow(t.theta, static_cast<std::size_t>(panel_elements));
     if (t.w.size() < group) t.w.resize(group);
-    for (std::vector<float>& v : t.w) grow(v, panel_elements);
+    for (std::vector<float>& v : t.w) grow(v, static_cast<std::size_t>(panel_elements));
+  }
+}
+
+void PanelScratch::prepare_gemm(std::size_t packed_floats, std::size_t tile_floats) {
+  for (ThreadPanels& t : threads_) {
+    grow(t.packed, packed_floats);
+    grow(t.tile, tile_floats);
   }
 }
 
 std::size_t PanelScratch::bytes() const {
   std::size_t floats = rounded_.capacity() + 2 * partials_.capacity();
   for (const ThreadPanels& t : threads_) {
-    floats += t.theta.capacity() + t.z.capacity() + t.scratch.capacity() + t.tile.capacity();
+    floats += t.theta.capacity() + t.z.capacity() + t.scratch.capacity() + t.packed.capacity() + t.tile.capacity();
     for (const std::vector<float>& v : t.w) floats += v.capacity();
   }
   return floats * sizeof(float);
 }
 
-std::vector<DirectionGroup> group_by_direction(const Perturbation& p) {
-  std::vector<DirectionGroup> groups;
+const std::vector<DirectionGroup>& PanelScratch::groups(const Perturbation& p) {
+  if (p.evaluations == grouped_) return groups_;
+  grouped_ = p.evaluations;
+  groups_.clear();
   for (int e = 0; e < std::ssize(p.evaluations); ++e) {
     const Evaluation& evaluation = p.evaluations[static_cast<std::size_t>(e)];
     const std::uint32_t direction = evaluation.scale == 0.0F ? 0 : evaluation.direction;
     auto group =
-        std::find_if(groups.begin(), groups.end(), [&](const DirectionGroup& g) { return g.direction == direction; });
-    if (group == groups.end()) group = groups.insert(groups.end(), DirectionGroup{direction, {}});
+        std::find_if(groups_.begin(), groups_.end(), [&](const DirectionGroup& g) { return g.direction == direction; });
+    if (group == groups_.end()) group = groups_.insert(groups_.end(), DirectionGroup{direction, {}});
     group->evaluations.push_back(e);
   }
-  return groups;
+  return groups_;
 }
 
 void fill_direction(float* z, const Perturbation& p, std::uint32_t direction, std::uint64_t first, std::int64_t n) {
@@ -131,8 +140,8 @@ void make_panels(const Weight& w, std::int64_t offset, std::int64_t n, const flo
   }
 }
 
-const void* panel(const float* theta, const DirectionGroup& group, std::size_t j, Compute compute,
-                  const ThreadPanels& t) {
+const void* panel_of(const float* theta, const DirectionGroup& group, std::size_t j, Compute compute,
+                     const ThreadPanels& t) {
   if (group.direction != 0) return t.w[j].data();
   return compute == Compute::fp32 ? static_cast<const void*>(theta) : t.w[0].data();
 }

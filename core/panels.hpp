@@ -14,10 +14,9 @@
 
 namespace distzo2 {
 
-// Tile and panel shapes. They are part of the arithmetic fingerprint and depend on the model alone: a row's bits depend
-// on nothing but the row. Chosen by measurement (docs/performance.md): both signs of a panel and a tile of activations
-// stay in a 1 MiB cache, and the GEMM reaches 0.95 of its peak.
-constexpr int head_row_tile = 32;  // rows of activations a call, where few tokens carry a loss
+// Panel shapes. With row_tile they are part of the arithmetic fingerprint and depend on the model alone: a row's bits
+// depend on nothing but the row. Chosen by measurement (docs/performance.md): both signs of a panel, the packed one and
+// a tile of activations stay in a 1 MiB cache, and the GEMM reaches 0.95 of its peak.
 constexpr int panel_rows(std::int64_t cols) {
   return cols <= 1024 ? 64 : cols <= 4096 ? 32 : 16;
 }
@@ -25,10 +24,17 @@ constexpr int panel_rows(std::int64_t cols) {
 /// Elements of theta that are updated and perturbed at a time: theta, z and the results stay in the first-level cache.
 constexpr std::int64_t chunk_elements = 1024;
 
+/// Evaluations of one direction, which share their z. Direction 0: clean weights.
+struct DirectionGroup {
+  std::uint32_t direction = 0;
+  std::vector<int> evaluations;
+};
+
 /// One thread's buffers and its clock.
 struct ThreadPanels {
   std::vector<float> theta;           // a panel of weights as fp32 (16-bit storage)
   std::vector<std::vector<float>> w;  // perturbed panels, one an evaluation of a direction; bf16 words or floats
+  std::vector<float> packed;          // the panel that is being multiplied, as the GEMM takes it
   std::vector<float> z;               // (chunk_elements)
   std::vector<float> scratch;         // (chunk_elements) for the update
   std::vector<float> tile;            // a GEMM's result (row tile, panel rows)
@@ -45,11 +51,16 @@ public:
     }
   }
   /// Buffers for panels of this many elements, `group` of them at once; allocates only where they have to grow.
-  void prepare(std::int64_t panel_elements, std::int64_t tile_elements, std::size_t group);
+  void prepare(std::int64_t panel_elements, std::size_t group);
+  /// And for multiplying them: a packed panel and a result.
+  void prepare_gemm(std::size_t packed_floats, std::size_t tile_floats);
+  /// The evaluations of p by direction, kept until they are others.
+  const std::vector<DirectionGroup>& groups(const Perturbation& p);
   ThreadPanels& thread(int i) { return threads_[static_cast<std::size_t>(i)]; }
   std::vector<ThreadPanels>& threads() { return threads_; }
   std::vector<float>& rounded() { return rounded_; }     // x in the compute precision
   std::vector<double>& partials() { return partials_; }  // of linear_log_prob
+  std::vector<int>& by_target() { return by_target_; }   // of linear_log_prob
   std::size_t bytes() const;
   double gemm_flop = 0;
 
@@ -57,14 +68,10 @@ private:
   std::vector<ThreadPanels> threads_;
   std::vector<float> rounded_;
   std::vector<double> partials_;
+  std::vector<int> by_target_;
+  std::vector<Evaluation> grouped_;  // what groups_ was made of
+  std::vector<DirectionGroup> groups_;
 };
-
-/// Evaluations of one direction, which share their z. Direction 0: clean weights.
-struct DirectionGroup {
-  std::uint32_t direction = 0;
-  std::vector<int> evaluations;
-};
-std::vector<DirectionGroup> group_by_direction(const Perturbation& p);
 
 /// fp32 values of elements [offset, offset + n) of the tensor, n <= a panel: pending records applied, the absorbed ones
 /// written back. Points into the store (fp32) or into t.theta.
@@ -74,11 +81,11 @@ const float* bring_up_to_date(const Weight& w, std::int64_t offset, std::int64_t
 void replay(const Weight& w, std::int64_t offset, std::int64_t n, float* out, float* scratch);
 
 /// Panels of this group from theta: t.w[j] is round_C(fma(scale, z, theta)) of group.evaluations[j]. A clean evaluation
-/// in fp32 gives theta itself. Returns the panel of group member j through `panel`.
+/// in fp32 gives theta itself. Returns the panel of group member j through `panel_of`.
 void make_panels(const Weight& w, std::int64_t offset, std::int64_t n, const float* theta, const Perturbation& p,
                  const DirectionGroup& group, Compute compute, ThreadPanels& t);
-const void* panel(const float* theta, const DirectionGroup& group, std::size_t j, Compute compute,
-                  const ThreadPanels& t);
+const void* panel_of(const float* theta, const DirectionGroup& group, std::size_t j, Compute compute,
+                     const ThreadPanels& t);
 
 void fill_direction(float* z, const Perturbation& p, std::uint32_t direction, std::uint64_t first, std::int64_t n);
 

@@ -39,7 +39,7 @@ ParameterStore::ParameterStore(TensorTable table, UpdateRule rule, HostArena& ar
       rule_(rule),
       version_(table_.tensors.size(), 0),
       scratch_(std::make_unique<PanelScratch>(HostExec())) {
-  scratch_->prepare(piece_elements, 0, 0);
+  scratch_->prepare(piece_elements, 0);
   for (std::size_t b = 0; b < table_.blocks.size(); ++b) {
     const Block& block = table_.blocks[b];
     const auto size = static_cast<std::size_t>(vectors_offset(block, rule_.storage) +
@@ -108,6 +108,11 @@ void ParameterStore::apply_pending(int tensor) {
   sample_rounding_of(tensor);
   const std::int64_t size = w.rows * w.cols;
   const auto pieces = static_cast<int>((size + piece_elements - 1) / piece_elements);
+  if (pieces == 1) {  // a region of threads would cost more than a norm's weights
+    bring_up_to_date(w, 0, size, scratch_->thread(0));
+    absorbed(tensor);
+    return;
+  }
   const HostExec exec;
   PanelScratch& scratch = *scratch_;
   const Kokkos::Experimental::UniqueToken<HostExec> token(exec);

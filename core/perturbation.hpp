@@ -12,6 +12,7 @@ namespace distzo2 {
 struct Evaluation {
   std::uint32_t direction = 0;  // k in 1..q, 0 where scale is 0
   float scale = 0.0F;
+  bool operator==(const Evaluation&) const = default;
 };
 
 /// All evaluations that go forward together, stage by stage. `linear` takes them as data, not as two signs.

@@ -37,7 +37,8 @@ private:
   Kokkos::View<float*, Kokkos::HostSpace> memory_;
 };
 
-/// Rows of activations are padded up to a multiple of this, so that GEMM tiles never leave the buffer.
-constexpr int row_tile = 64;
+/// Rows of activations a GEMM call, chosen by measurement (docs/performance.md); buffers are padded up to a multiple of
+/// it, so that tiles never leave them.
+constexpr int row_tile = 16;
 
 }  // namespace distzo2

@@ -8,14 +8,6 @@
 
 namespace distzo2 {
 
-void add_rows(const HostExec& exec, const Rows& y, const Rows& x) {
-  for_each_row(exec, "distzo2::add_rows", y, [=](int e, int token) {
-    float* const out = y.row(e, token);
-    float const* const in = x.row(e, token);
-    for (int i = 0; i < y.features; ++i) out[i] += in[i];
-  });
-}
-
 void silu_multiply(const HostExec& exec, const Rows& gate, const Rows& up) {
   for_each_row(exec, "distzo2::silu_multiply", gate, [=](int e, int token) {
     float* const g = gate.row(e, token);
@@ -34,10 +26,10 @@ void relu(const HostExec& exec, const Rows& x) {
   });
 }
 
-void gather_terms(const HostExec& exec, const Rows& out, const Rows& x, std::span<const LossTerm> terms) {
-  auto const* const all_terms = terms.data();
-  for_each_row(exec, "distzo2::gather_terms", out,
-               [=](int e, int i) { std::copy_n(x.row(e, all_terms[i].token), x.features, out.row(e, i)); });
+void gather_rows(const HostExec& exec, const Rows& out, const Rows& x, std::span<const int> tokens) {
+  auto const* const all = tokens.data();
+  for_each_row(exec, "distzo2::gather_rows", out,
+               [=](int e, int i) { std::copy_n(x.row(e, all[i]), x.features, out.row(e, i)); });
 }
 
 }  // namespace distzo2

@@ -21,9 +21,9 @@ public:
     using ConstMatrix = Kokkos::View<const float**, Kokkos::LayoutRight, Kokkos::HostSpace, Unmanaged>;
     const ConstMatrix whole_a(static_cast<const float*>(a), shape_.m, shape_.lda);
     const ConstMatrix a_view = Kokkos::subview(whole_a, Kokkos::ALL, std::make_pair(0, shape_.k));
-    const ConstMatrix b_view(static_cast<const float*>(b), shape_.n, shape_.k);
+    const ConstMatrix b_view(static_cast<const float*>(b), shape_.k, shape_.n);
     const Matrix c_view(c, shape_.m, shape_.n);
-    KokkosBlas::gemm("N", "T", 1.0F, a_view, b_view, 0.0F, c_view);
+    KokkosBlas::gemm("N", "N", 1.0F, a_view, b_view, 0.0F, c_view);
   }
 
 private:

@@ -44,6 +44,15 @@ inline void store_first(float* p, Lanes v, int n) {
   std::memcpy(p, &v, static_cast<std::size_t>(n) * sizeof(float));
 }
 
+/// Four doubles, of the lower or the upper four lanes.
+using DoubleLanes = double __attribute__((vector_size(32)));
+inline DoubleLanes low_half(Lanes v) {
+  return _mm256_cvtps_pd(_mm256_castps256_ps128(v));
+}
+inline DoubleLanes high_half(Lanes v) {
+  return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));
+}
+
 inline float sum(Lanes v) {
   return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }

@@ -99,8 +99,8 @@ Rows wide_rows(StageContext& ctx, std::int64_t features) {
   return ctx.scratch.wide.shape(ctx.hidden.evaluations, ctx.hidden.tokens, static_cast<int>(features));
 }
 
-void linear(StageContext& ctx, const Rows& y, const Rows& x, const Weight& w, const float* bias) {
-  linear(ctx.exec, y, x, w, bias, ctx.perturbation, ctx.compute, ctx.panels);
+void linear(StageContext& ctx, std::initializer_list<Product> products, const Rows& x) {
+  linear(ctx.exec, products, x, ctx.perturbation, ctx.compute, ctx.panels);
 }
 
 Rows attend(StageContext& ctx, const Rows& qkv) {

@@ -55,8 +55,8 @@ private:
 Rows branch_rows(StageContext& ctx);
 Rows wide_rows(StageContext& ctx, std::int64_t features);
 
-/// y = x * w^T + bias in the context's precision; bias (evaluations, w.rows) or null.
-void linear(StageContext& ctx, const Rows& y, const Rows& x, const Weight& w, const float* bias);
+/// The products of x in the context's precision.
+void linear(StageContext& ctx, std::initializer_list<Product> products, const Rows& x);
 
 /// q, k and v stand side by side in `qkv`; the result replaces q, whose rows are returned.
 Rows attend(StageContext& ctx, const Rows& qkv);

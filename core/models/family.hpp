@@ -30,10 +30,9 @@ struct Family {
   TensorTable (*table)(const ModelConfig& config);
   void (*embedding)(StageContext& ctx, std::span<const Weight> weights);
   void (*block)(StageContext& ctx, std::span<const Weight> weights, int layer);
-  /// The rows that the head matrix is multiplied with: final norm (and OPT-350m's project_out) of the loss terms'
-  /// tokens. out (evaluations, batch.terms.size(), width of the head matrix). The engine multiplies: log-probabilities
-  /// or logits.
-  void (*head)(StageContext& ctx, std::span<const Weight> weights, const Rows& out);
+  /// The rows that the head matrix is multiplied with: final norm (and OPT-350m's project_out) of these tokens. out
+  /// (evaluations, tokens.size(), width of the head matrix). The engine multiplies: log-probabilities or logits.
+  void (*head)(StageContext& ctx, std::span<const Weight> weights, std::span<const int> tokens, const Rows& out);
   /// The tensor that is the head matrix: lm_head or, tied, the token embedding.
   int (*head_matrix)(const ModelConfig& config, const TensorTable& table);
 };

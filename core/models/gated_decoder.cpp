@@ -93,32 +93,27 @@ void gated_block(StageContext& ctx, std::span<const Weight> weights, bool head_n
   Rows const qkv = wide_rows(ctx, q_features + 2 * kv_features);
   Rows const q = qkv.columns(0, q_features);
   Rows const k = qkv.columns(q_features, kv_features);
-  linear(ctx, q, branch, wq, bq);
-  linear(ctx, k, branch, wk, bk);
-  linear(ctx, qkv.columns(q_features + kv_features, kv_features), branch, wv, bv);
+  Rows const v = qkv.columns(q_features + kv_features, kv_features);
+  linear(ctx, {{q, wq, bq}, {k, wk, bk}, {v, wv, bv}}, branch);
   if (head_norms) {
     norm(q, q, q_norm, head_dim);
     norm(k, k, k_norm, head_dim);
   }
-  rotate(ctx.exec, q, head_dim, ctx.batch.positions, ctx.scratch.rope);
-  rotate(ctx.exec, k, head_dim, ctx.batch.positions, ctx.scratch.rope);
-  linear(ctx, branch, attend(ctx, qkv), wo, bo);
-  add_rows(ctx.exec, ctx.hidden, branch);
+  rotate(ctx.exec, qkv.columns(0, q_features + kv_features), head_dim, ctx.batch.positions, ctx.scratch.rope);
+  linear(ctx, {{ctx.hidden, wo, bo, true}}, attend(ctx, qkv));
 
   norm(branch, ctx.hidden, mlp_norm, branch.features);
   Rows const mlp = wide_rows(ctx, 2 * ffn);
   Rows const gate = mlp.columns(0, ffn);
   Rows const up = mlp.columns(ffn, ffn);
-  linear(ctx, gate, branch, w_gate, b_gate);
-  linear(ctx, up, branch, w_up, b_up);
+  linear(ctx, {{gate, w_gate, b_gate}, {up, w_up, b_up}}, branch);
   silu_multiply(ctx.exec, gate, up);
-  linear(ctx, branch, gate, w_down, b_down);
-  add_rows(ctx.exec, ctx.hidden, branch);
+  linear(ctx, {{ctx.hidden, w_down, b_down, true}}, gate);
 }
 
-void gated_head(StageContext& ctx, std::span<const Weight> weights, const Rows& out) {
+void gated_head(StageContext& ctx, std::span<const Weight> weights, std::span<const int> tokens, const Rows& out) {
   load_vectors(ctx, weights);
-  gather_terms(ctx.exec, out, ctx.hidden, ctx.batch.terms);
+  gather_rows(ctx.exec, out, ctx.hidden, tokens);
   ScopedTime const time(ctx.scratch.norm_s);
   rms_norm(ctx.exec, out, out, ctx.scratch.vector_of.back(), out.features, ctx.config.norm_eps);
 }

@@ -12,7 +12,7 @@ TensorTable gated_table(const ModelConfig& config, bool head_norms);
 
 void gated_embedding(StageContext& ctx, std::span<const Weight> weights);
 void gated_block(StageContext& ctx, std::span<const Weight> weights, bool head_norms);
-void gated_head(StageContext& ctx, std::span<const Weight> weights, const Rows& out);
+void gated_head(StageContext& ctx, std::span<const Weight> weights, std::span<const int> tokens, const Rows& out);
 int gated_head_matrix(const ModelConfig& config, const TensorTable& table);
 
 }  // namespace distzo2

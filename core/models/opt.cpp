@@ -81,7 +81,7 @@ void opt_embedding(StageContext& ctx, std::span<const Weight> weights) {
   if (projected(ctx.config)) {
     Rows const narrow = wide_rows(ctx, ctx.config.embed_dim);
     lookup_rows(ctx.exec, narrow, ctx.batch.ids, weights[0], ctx.perturbation, false, ctx.panels);
-    linear(ctx, ctx.hidden, narrow, weights[2], nullptr);
+    linear(ctx, {{ctx.hidden, weights[2]}}, narrow);
   } else {
     lookup_rows(ctx.exec, ctx.hidden, ctx.batch.ids, weights[0], ctx.perturbation, false, ctx.panels);
   }
@@ -112,34 +112,34 @@ void opt_block(StageContext& ctx, std::span<const Weight> weights, int) {
   Rows const input = c.norm_before ? branch : ctx.hidden;
   if (c.norm_before) opt_norm(ctx, branch, ctx.hidden, attention_norm, attention_norm_bias);
   Rows const qkv = wide_rows(ctx, 3 * hidden);
-  linear(ctx, qkv.columns(0, hidden), input, wq, bq);
-  linear(ctx, qkv.columns(hidden, hidden), input, wk, bk);
-  linear(ctx, qkv.columns(2 * hidden, hidden), input, wv, bv);
-  linear(ctx, branch, attend(ctx, qkv), wo, bo);
-  add_rows(ctx.exec, ctx.hidden, branch);
+  linear(ctx,
+         {{qkv.columns(0, hidden), wq, bq},
+          {qkv.columns(hidden, hidden), wk, bk},
+          {qkv.columns(2 * hidden, hidden), wv, bv}},
+         input);
+  linear(ctx, {{ctx.hidden, wo, bo, true}}, attend(ctx, qkv));
   if (!c.norm_before) opt_norm(ctx, ctx.hidden, ctx.hidden, attention_norm, attention_norm_bias);
 
   if (c.norm_before) opt_norm(ctx, branch, ctx.hidden, mlp_norm, mlp_norm_bias);
   Rows const mlp = wide_rows(ctx, c.ffn);
-  linear(ctx, mlp, input, w1, b1);
+  linear(ctx, {{mlp, w1, b1}}, input);
   relu(ctx.exec, mlp);
-  linear(ctx, branch, mlp, w2, b2);
-  add_rows(ctx.exec, ctx.hidden, branch);
+  linear(ctx, {{ctx.hidden, w2, b2, true}}, mlp);
   if (!c.norm_before) opt_norm(ctx, ctx.hidden, ctx.hidden, mlp_norm, mlp_norm_bias);
 }
 
-void opt_head(StageContext& ctx, std::span<const Weight> weights, const Rows& out) {
+void opt_head(StageContext& ctx, std::span<const Weight> weights, std::span<const int> tokens, const Rows& out) {
   ModelConfig const& c = ctx.config;
   load_vectors(ctx, weights);
   std::size_t const after_lm_head = c.tied_head ? 0 : 1;
   Rows const rows = projected(c) ? ctx.scratch.branch.shape(out.evaluations, out.tokens, ctx.hidden.features) : out;
-  gather_terms(ctx.exec, rows, ctx.hidden, ctx.batch.terms);
+  gather_rows(ctx.exec, rows, ctx.hidden, tokens);
   if (c.final_norm) {
     VectorCursor vectors(ctx, after_lm_head + (projected(c) ? 1 : 0));
     float const* const weight = vectors.take(c.norm_affine);
     opt_norm(ctx, rows, rows, weight, vectors.take(c.norm_affine));
   }
-  if (projected(c)) linear(ctx, out, rows, weights[after_lm_head], nullptr);
+  if (projected(c)) linear(ctx, {{out, weights[after_lm_head]}}, rows);
 }
 
 int opt_head_matrix(const ModelConfig& config, const TensorTable& table) {

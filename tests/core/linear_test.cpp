@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -61,7 +62,7 @@ std::vector<float> multiply(ParameterStore& store, const Perturbation& p, Comput
   PanelScratch scratch(exec);
   std::vector<float> y_memory(static_cast<std::size_t>(2 * tokens * rows_of_w));
   const Rows y{y_memory.data(), 2, tokens, rows_of_w, rows_of_w, static_cast<std::int64_t>(tokens) * rows_of_w};
-  linear(exec, y, rows_over(x_memory, tokens, cols_of_w), store.weight(0), nullptr, p, compute, scratch);
+  linear(exec, {{y, store.weight(0)}}, rows_over(x_memory, tokens, cols_of_w), p, compute, scratch);
   store.absorbed(0);
   return y_memory;
 }
@@ -151,13 +152,71 @@ TEST(Linear, bf16_products_differ_by_bf16_rounding_of_the_inputs_only) {
   EXPECT_LT(relative, 5e-3);
 }
 
+TEST(Linear, multiplies_several_matrices_as_it_would_each_alone_and_adds_where_asked) {
+  constexpr int tokens = 21, other_rows = 70;
+  for (const Compute compute : {Compute::fp32, Compute::bf16}) {
+    auto arena = make_kokkos_arena();
+    ParameterStore store(make_tensor_table({{{"w", rows_of_w, cols_of_w, true}, {"v", other_rows, cols_of_w, true}}}),
+                         UpdateRule{}, *arena);
+    std::vector<float> w = random_rows(rows_of_w, cols_of_w);
+    store.import_values(0, 0, std::span(w).first(rows_of_w * cols_of_w));
+    store.import_values(1, 0, std::span(w).last(other_rows * cols_of_w));
+    std::vector<float> x = random_rows(tokens, cols_of_w);
+    const Rows in = rows_over(x, tokens, cols_of_w);
+    const std::vector<float> alone = multiply(store, central(4), compute, x, tokens);
+
+    std::vector<float> y(2 * tokens * rows_of_w, 3.0F), v(2 * tokens * other_rows), bias(2 * rows_of_w);
+    std::iota(bias.begin(), bias.end(), 0.5F);
+    std::vector<float> v_alone = v;
+    const auto rows = [](std::vector<float>& memory, int n) {
+      return Rows{memory.data(), 2, tokens, n, n, static_cast<std::int64_t>(tokens) * n};
+    };
+    const HostExec exec;
+    PanelScratch scratch(exec);
+    linear(exec, {{rows(v_alone, other_rows), store.weight(1)}}, in, central(4), compute, scratch);
+    linear(exec, {{rows(y, rows_of_w), store.weight(0), bias.data(), true}, {rows(v, other_rows), store.weight(1)}}, in,
+           central(4), compute, scratch);
+    EXPECT_EQ(v, v_alone);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const std::size_t column = i / (tokens * rows_of_w) * rows_of_w + i % rows_of_w;
+      ASSERT_EQ(y[i], 3.0F + (alone[i] + bias[column]));
+    }
+  }
+}
+
+TEST(Linear, takes_any_width_in_bf16) {
+  constexpr int tokens = 3, rows = 9;
+  for (const int cols : {1, 31, 33, 47, 98}) {
+    auto arena = make_kokkos_arena();
+    ParameterStore store(make_tensor_table({{{"w", rows, cols, true}}}), UpdateRule{}, *arena);
+    std::vector<float> w(static_cast<std::size_t>(rows * cols));
+    for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(static_cast<int>(i % 7) - 3);
+    store.import_values(0, 0, w);
+    std::vector<float> x = random_rows(tokens, cols);
+    for (float& value : x) value = std::round(value * 4);  // exact in bf16, and so is every sum
+    std::vector<float> memory(2 * tokens * rows);
+    const Rows y{memory.data(), 1, tokens, rows, rows, tokens * rows};
+    Rows in = rows_over(x, tokens, cols);
+    in.evaluations = 1;
+    const HostExec exec;
+    PanelScratch scratch(exec);
+    linear(exec, {{y, store.weight(0)}}, in, clean_perturbation(), Compute::bf16, scratch);
+    for (int t = 0; t < tokens; ++t)
+      for (int r = 0; r < rows; ++r) {
+        float sum = 0;
+        for (int c = 0; c < cols; ++c) sum += in.row(0, t)[c] * w[static_cast<std::size_t>(r * cols + c)];
+        ASSERT_EQ(y.row(0, t)[r], sum) << cols << " columns, token " << t << ", row " << r;
+      }
+  }
+}
+
 TEST(LinearLogProb, equals_a_double_softmax_of_the_logits) {
   Matrix m(Storage::fp32, 1);
   constexpr int terms = 37;
   std::vector<float> x = random_rows(terms, cols_of_w);
   const std::vector<float> logits = multiply(m.store, central(1), Compute::fp32, x, terms);
-  std::vector<std::int32_t> targets(terms);
-  for (int i = 0; i < terms; ++i) targets[static_cast<std::size_t>(i)] = (i * 41) % rows_of_w;
+  std::vector<HeadTerm> targets(terms);
+  for (int i = 0; i < terms; ++i) targets[static_cast<std::size_t>(i)] = {i, (i * 41) % rows_of_w};
   const HostExec exec;
   PanelScratch scratch(exec);
   std::vector<double> log_prob(2 * terms);
@@ -167,9 +226,28 @@ TEST(LinearLogProb, equals_a_double_softmax_of_the_logits) {
     const float* row = logits.data() + i * rows_of_w;
     double sum = 0;
     for (int r = 0; r < rows_of_w; ++r) sum += std::exp(static_cast<double>(row[r]));
-    const double expected = static_cast<double>(row[targets[static_cast<std::size_t>(i % terms)]]) - std::log(sum);
+    const double expected =
+        static_cast<double>(row[targets[static_cast<std::size_t>(i % terms)].target]) - std::log(sum);
     ASSERT_NEAR(log_prob[static_cast<std::size_t>(i)], expected, 1e-5);
   }
+}
+
+TEST(LinearLogProb, gives_terms_that_share_a_row_the_bits_they_have_alone) {
+  Matrix m(Storage::fp32, 1);
+  constexpr int rows = 18;
+  std::vector<float> x = random_rows(rows, cols_of_w);
+  const HostExec exec;
+  PanelScratch scratch(exec);
+  const auto log_prob = [&](const std::vector<HeadTerm>& terms) {
+    std::vector<double> values(2 * terms.size());
+    linear_log_prob(exec, values.data(), rows_over(x, rows, cols_of_w), terms, m.store.weight(0), central(1),
+                    Compute::fp32, scratch);
+    return values;
+  };
+  const std::vector<double> together = log_prob({{17, 149}, {0, 3}, {17, 149}, {17, 0}});
+  const std::vector<double> first = log_prob({{17, 149}}), second = log_prob({{0, 3}}), last = log_prob({{17, 0}});
+  const std::vector<double> expected{first[0], second[0], first[0], last[0], first[1], second[1], first[1], last[1]};
+  EXPECT_EQ(together, expected);
 }
 
 TEST(LookupRows, replays_pending_records_and_writes_nothing) {

@@ -100,15 +100,12 @@ TEST(Lanes, rounding_to_bf16_goes_to_the_nearest_even) {
   EXPECT_TRUE(std::isnan(round_bf16(broadcast(std::bit_cast<float>(0x7FFFFFFFU)))[0]));
 }
 
-TEST(Elementwise, adds_multiplies_and_cuts_by_rows) {
-  std::vector<float> gate(11), up(11), sum(11);
+TEST(Elementwise, multiplies_and_cuts_by_rows) {
+  std::vector<float> gate(11), up(11);
   for (int i = 0; i < 11; ++i) {
     gate[i] = 0.5F * static_cast<float>(i - 5);
     up[i] = static_cast<float>(i + 1);
-    sum[i] = 100.0F;
   }
-  add_rows(HostExec(), rows_of(sum, 1, 1, 11), rows_of(up, 1, 1, 11));
-  EXPECT_EQ(sum[10], 111.0F);
   silu_multiply(HostExec(), rows_of(gate, 1, 1, 11), rows_of(up, 1, 1, 11));
   EXPECT_NEAR(gate[0], 1.0F * -2.5F / (1.0F + std::exp(2.5F)), 1e-6F);
   EXPECT_NEAR(gate[10], 11.0F * 2.5F / (1.0F + std::exp(-2.5F)), 1e-5F);
