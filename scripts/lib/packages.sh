@@ -20,6 +20,8 @@ probe() {
   cmake -G Ninja -S "$root/scripts/lib/probe" -B "$1/build" "-DPROBE_CMAKE=$2" "-DPROBE_PC=$3" "-DPROBE_OUTPUT=$1/found"
 }
 
+can_probe() { command -v cmake && command -v c++ && command -v ninja && command -v pkg-config; } >/dev/null
+
 # missing_any GROUPS: lines of packages.txt whose probe fails, whoever installed the others.
 missing_any() {
   local group debian spack module kind name cmake_names= pc_names= lines missing=
@@ -32,7 +34,7 @@ missing_any() {
       pc:*) pc_names+="$name;" ;;
     esac
   done <<<"$lines"
-  if ! command -v cmake c++ ninja pkg-config >/dev/null; then  # nothing else can be probed: say all
+  if ! can_probe; then
     grep -E ' (cmake|pc):' <<<"$lines" || true
   else
     probe "$deps/probe" "$cmake_names" "$pc_names" >>"$log" 2>&1 || true
@@ -51,8 +53,8 @@ apt_install() {
 
 # require_packages GROUPS: installs what is missing, or says how to get it and ends with exit code 2.
 require_packages() {
-  local missing
-  if command -v dpkg-query >/dev/null; then
+  local missing=
+  if [[ $1 != *own* ]] && command -v dpkg-query >/dev/null; then
     missing=$(missing_debian "$1")
     if [[ -z $missing ]]; then return; fi
     if can_install; then
@@ -73,6 +75,9 @@ print_missing() {
     printf '%s: these are missing, and without root and apt they cannot be installed here:\n' "$(basename "$0")"
     printf '  %-26s %-18s %s\n' 'Debian package' 'Spack package' 'module'
     awk 'NF {printf "  %-26s %-18s %s\n", $2, $3, $4}' <<<"$1"
+    if ! can_probe; then
+      printf 'Libraries can be looked for only with a compiler, CMake, Ninja and pkg-config: they are all named here.\n'
+    fi
     printf 'Install them, or load their modules and name their prefixes in CMAKE_PREFIX_PATH, then run this again.\n'
     printf 'Nothing was changed.\n'
   } >&2
