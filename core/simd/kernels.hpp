@@ -15,8 +15,10 @@ struct SimdKernels {
   const char* name;  // "avx2", "avx512"
 
   /// z[0..n) = z(t, k) at global indices first .. first + n (design section 2). Any first and n.
-  void (*fill_gaussian)(float* z, std::uint64_t seed, std::uint32_t t, std::uint32_t k, std::uint64_t first, std::size_t n);
-  void (*fill_rademacher)(float* z, std::uint64_t seed, std::uint32_t t, std::uint32_t k, std::uint64_t first, std::size_t n);
+  void (*fill_gaussian)(float* z, std::uint64_t seed, std::uint32_t t, std::uint32_t k, std::uint64_t first,
+                        std::size_t n);
+  void (*fill_rademacher)(float* z, std::uint64_t seed, std::uint32_t t, std::uint32_t k, std::uint64_t first,
+                          std::size_t n);
 
   /// out[i] = fma(scale, z[i], theta[i]).
   void (*perturb)(float* out, const float* theta, const float* z, float scale, std::size_t n);
