@@ -2,6 +2,7 @@
 #include "app/loading.hpp"
 
 #include "core/error.hpp"
+#include "core/pieces.hpp"
 #include "core/sampler.hpp"
 #include "io/checkpoint_folder.hpp"
 #include "io/hf_config.hpp"
@@ -16,8 +17,8 @@
 namespace distzo2 {
 namespace {
 
-/// Elements imported at a time: the conversion buffer stays small beside any model.
-constexpr std::int64_t import_piece = std::int64_t{1} << 20;
+/// Elements that a thread imports at a time: 1 MiB of a file or more, whose pages then go as they are read.
+constexpr std::int64_t import_piece = std::int64_t{1} << 19;
 
 std::uint64_t digest_of(const std::vector<Example>& examples) {
   std::vector<std::int32_t> words;
@@ -139,29 +140,34 @@ UpdateRule update_rule(const RunConfig& config) {
 }
 
 std::unique_ptr<Engine> load_engine(const std::filesystem::path& folder, const UpdateRule& rule, Compute compute,
-                                    bool allow_non_finite, const std::function<void(double, double)>& tensor_done) {
+                                    bool allow_non_finite) {
   const ModelConfig model = read_model_config(folder);
   const CheckpointReader reader(folder);
   auto engine = std::make_unique<Engine>(model, rule, compute);
   ParameterStore& store = engine->store();
   const TensorTable& table = store.table();
-  std::vector<float> values;
-  double done = 0;
+  struct Piece {
+    int tensor;
+    std::int64_t offset, size;
+  };
+  std::vector<Piece> pieces;
   for (int i = 0; i < std::ssize(table.tensors); ++i) {
     const Tensor& tensor = table.tensors[static_cast<std::size_t>(i)];
     const std::vector<std::int64_t> shape =
         tensor.matrix ? std::vector{tensor.rows, tensor.cols} : std::vector{tensor.cols};
     reader.expect(tensor.name, shape);
-    for (std::int64_t at = 0; at < tensor.size(); at += import_piece) {
-      values.resize(static_cast<std::size_t>(std::min(import_piece, tensor.size() - at)));
-      reader.read(tensor.name, at, values);
-      if (!allow_non_finite) reader.check_finite(tensor.name, at, values);
-      store.import_values(i, at, values);
-    }
-    reader.release(tensor.name);
-    done += static_cast<double>(tensor.size());
-    if (tensor_done) tensor_done(done, static_cast<double>(table.parameters));
+    for (std::int64_t at = 0; at < tensor.size(); at += import_piece)
+      pieces.push_back({i, at, std::min(import_piece, tensor.size() - at)});
   }
+  for_each_piece(pieces.size(), [&](std::size_t i) {
+    const auto [index, at, size] = pieces[i];
+    const Tensor& tensor = table.tensors[static_cast<std::size_t>(index)];
+    std::vector<float> values(static_cast<std::size_t>(size));
+    reader.read(tensor.name, at, values);
+    if (!allow_non_finite) reader.check_finite(tensor.name, at, values);
+    store.import_values(index, at, values);
+    if (at + size == tensor.size()) reader.release(tensor.name);
+  });
   return engine;
 }
 

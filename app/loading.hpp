@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,9 +47,9 @@ std::vector<std::string> notes_of(const LoadedData& data);
 UpdateRule update_rule(const RunConfig& config);
 
 /// A model folder's weights in an engine: each tensor checked for shape and finite values, rounded to the storage
-/// precision and its file pages released. `tensor_done(done, all)` counts parameters.
+/// precision and its file pages released; threads over pieces.
 std::unique_ptr<Engine> load_engine(const std::filesystem::path& folder, const UpdateRule& rule, Compute compute,
-                                    bool allow_non_finite, const std::function<void(double, double)>& tensor_done = {});
+                                    bool allow_non_finite);
 
 /// Human-readable size and shape of a model: "llama, 134.5 M parameters, 30 layers, hidden 576, tied head".
 std::string describe(const ModelConfig& config, const TensorTable& table);

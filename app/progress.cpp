@@ -6,7 +6,9 @@
 
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
+#include <sstream>
 #include <string_view>
 
 namespace distzo2 {
@@ -31,6 +33,20 @@ std::uint64_t resident_bytes() {
 }
 std::uint64_t peak_resident_bytes() {
   return status_bytes("VmHWM:");
+}
+
+double seconds_since_process_start() {
+  std::ifstream in("/proc/self/stat");
+  std::string text;
+  std::getline(in, text);
+  // Field 22, in clock ticks since the machine started; the name, field 2, may hold blanks but ends at the last ')'.
+  std::istringstream fields(text.substr(text.rfind(')') + 1));
+  std::string field;
+  for (int i = 3; i <= 22; ++i) fields >> field;
+  timespec now{};
+  if (!fields || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0.0;
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
+         std::stod(field) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 std::string short_duration(double seconds) {

@@ -34,6 +34,9 @@ private:
   std::chrono::steady_clock::time_point last_log_, last_draw_;
 };
 
+/// Wall time since the operating system started this process.
+double seconds_since_process_start();
+
 /// "1 h 02 min", "3 min 20 s", "12 s".
 std::string short_duration(double seconds);
 /// "538.1 MB".

@@ -75,6 +75,8 @@ TrainingEnd train(Training& training) {
     // 5. theta is still theta_t: the update is deferred to the next pass over each block. The evaluations of theta_t
     //    come after its first step, so that a run shows a step within seconds of its start.
     const double step_s = seconds_since(step_started);
+    if (end.seconds.empty())
+      training.progress.say(fmt::format("first step after {:.2f} s", seconds_since_process_start()));
     training.evaluation_point(t);
 
     // 6. The record is the update: on disk first, then pending for every tensor.

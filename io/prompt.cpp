@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/pieces.hpp"
 
 namespace distzo2 {
 
@@ -17,6 +19,19 @@ using Ids = std::vector<std::int32_t>;
 
 std::size_t common_prefix(const Ids& a, const Ids& b) {
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
+constexpr std::size_t rows_of_piece = 256;  // that a thread takes at a time
+
+void add(PromptReport& sum, const PromptReport& part) {
+  sum.shortened += part.shortened;
+  sum.dropped += part.dropped;
+  sum.split_inside += part.split_inside;
+  sum.label_counts.resize(std::max(sum.label_counts.size(), part.label_counts.size()), 0);
+  for (std::size_t i = 0; i < part.label_counts.size(); ++i) {
+    sum.label_counts[i] += part.label_counts[i];
+  }
+  sum.lengths.insert(sum.lengths.end(), part.lengths.begin(), part.lengths.end());
 }
 
 }  // namespace
@@ -80,14 +95,24 @@ std::optional<Example> tokenize(const TaskText& text, const Encode& encode, cons
 TokenizedRows tokenize_rows(const Task& task, const Dataset& data, std::span<const std::uint32_t> rows,
                             const Encode& encode, const PromptOptions& options) {
   const TaskReader reader(task, data);
+  std::vector<TokenizedRows> pieces((rows.size() + rows_of_piece - 1) / rows_of_piece);
+  for_each_piece(pieces.size(), [&](std::size_t i) {
+    TokenizedRows& piece = pieces[i];
+    for (const std::uint32_t row :
+         rows.subspan(i * rows_of_piece, std::min(rows_of_piece, rows.size() - i * rows_of_piece))) {
+      auto example = tokenize(reader.text(row), encode, options, data.where(row), piece.report);
+      if (example) {
+        piece.examples.push_back(std::move(*example));
+        piece.rows.push_back(row);
+      }
+    }
+  });
   TokenizedRows result;
   result.report.label_counts.resize(task.labels.size(), 0);
-  for (const std::uint32_t row : rows) {
-    auto example = tokenize(reader.text(row), encode, options, data.where(row), result.report);
-    if (example) {
-      result.examples.push_back(std::move(*example));
-      result.rows.push_back(row);
-    }
+  for (TokenizedRows& piece : pieces) {
+    std::move(piece.examples.begin(), piece.examples.end(), std::back_inserter(result.examples));
+    result.rows.insert(result.rows.end(), piece.rows.begin(), piece.rows.end());
+    add(result.report, piece.report);
   }
   if (result.examples.empty()) {
     throw Error(

@@ -15,7 +15,7 @@
 
 namespace distzo2 {
 
-/// Text to token ids, without a leading or closing token.
+/// Text to token ids, without a leading or closing token. Called from several threads at once.
 using Encode = std::function<std::vector<std::int32_t>(std::string_view)>;
 
 struct PromptOptions {
@@ -51,7 +51,7 @@ struct TokenizedRows {
 std::optional<Example> tokenize(const TaskText& text, const Encode& encode, const PromptOptions& options,
                                 std::string_view where, PromptReport& report);
 
-/// These rows of a data set as examples of a task, counted and measured. Throws Error (file) where all are dropped.
+/// These rows of a data set as examples of a task, in their order, counted and measured; threads over rows. Throws Error (file) where all are dropped.
 TokenizedRows tokenize_rows(const Task& task, const Dataset& data, std::span<const std::uint32_t> rows,
                             const Encode& encode, const PromptOptions& options);
 
