@@ -3,9 +3,11 @@
 
 #include "core/exec.hpp"
 #include "core/panels.hpp"
+#include "core/pieces.hpp"
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 namespace distzo2 {
 namespace {
@@ -14,7 +16,13 @@ class KokkosArena final : public HostArena {
 public:
   std::shared_ptr<std::byte> allocate(const std::string& label, std::size_t bytes) override {
     constexpr std::size_t page = 4096;
-    const Kokkos::View<std::byte*, Kokkos::HostSpace> memory(label, bytes + page);
+    const std::size_t size = bytes + page;
+    const Kokkos::View<std::byte*, Kokkos::HostSpace> memory(Kokkos::view_alloc(label, Kokkos::WithoutInitializing),
+                                                             size);
+    constexpr std::size_t piece = std::size_t{1} << 20;
+    for_each_piece((size + piece - 1) / piece, [&](std::size_t i) {  // a view would set byte after byte
+      std::memset(memory.data() + i * piece, 0, std::min(piece, size - i * piece));
+    });
     const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
     std::byte* aligned = memory.data() + (page - address % page) % page;
     return {aligned, [memory](std::byte*) {}};  // the view lives as long as the pointer
