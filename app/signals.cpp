@@ -13,7 +13,8 @@ volatile std::sig_atomic_t received_signal = 0;
 constexpr std::array<int, 3> stop_signals{SIGINT, SIGTERM, SIGUSR1};
 
 extern "C" void note_signal(int number) {
-  if (received_signal != 0 && number != SIGUSR1) {
+  // A batch system sends SIGUSR1 first and SIGTERM later: only a second request to end is one to end at once.
+  if ((received_signal == SIGINT || received_signal == SIGTERM) && number != SIGUSR1) {
     std::signal(number, SIG_DFL);
     std::raise(number);
     return;

@@ -6,6 +6,8 @@
 #include "core/models/family.hpp"
 #include "core/panels.hpp"
 
+#include <gnu/libc-version.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -162,7 +164,10 @@ PassTimes Engine::take_times() {
 
 std::string Engine::arithmetic_fingerprint() const {
   return gemm_fingerprint() + "; kernels " + simd_kernels().name + "; compute " +
-         (impl_->compute == Compute::bf16 ? "bf16" : "fp32") + "; tiles " + std::to_string(row_tile);
+         (impl_->compute == Compute::bf16 ? "bf16" : "fp32") + "; tiles " + std::to_string(row_tile) + "; panels " +
+         std::to_string(panel_rows(1)) + "/" + std::to_string(panel_rows(2048)) + "/" +
+         std::to_string(panel_rows(8192)) + "; attention " + std::to_string(attention_rows) + "; libc " +
+         gnu_get_libc_version();
 }
 
 std::size_t activation_bytes(const ModelConfig& config, int evaluations, int tokens, int terms, int threads) {

@@ -10,6 +10,7 @@
 #include <omp.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -31,16 +32,20 @@ private:
   int before_;
 };
 
-void check(dnnl_status_t status, const char* what) {
-  if (status != dnnl_success)
-    throw Error(ExitCode::internal, std::string("oneDNN: ") + what + " failed with status " + std::to_string(status));
+/// The first call that failed: an exception must not leave a parallel region, so it is thrown after it.
+std::atomic<int> failed_status{dnnl_success};
+
+void note(dnnl_status_t status) noexcept {
+  int good = dnnl_success;
+  if (status != dnnl_success) failed_status.compare_exchange_strong(good, status);
 }
 
 const dnnl::engine& cpu_engine() {
-  static const dnnl::engine engine = [] {
+  // Never destroyed, as are the prepared GEMMs below: at the process's end oneDNN's own statics may be gone first.
+  static const dnnl::engine& engine = *[] {
     // The GEMMs follow the same choice as our own kernels: DISTZO2_ISA=avx2 holds for both.
     if (std::string_view(simd_kernels().name) == "avx2") dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
-    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+    return new dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();
   return engine;
 }
@@ -70,12 +75,11 @@ public:
   void run(int thread, float* c, const void* a, const void* b) override {
     Call& call = calls_[static_cast<std::size_t>(thread)];
     // The C interface: the C++ one builds a map, and so allocates, at every call.
-    check(dnnl_memory_set_data_handle(call.a.get(), const_cast<void*>(a)), "set_data_handle");
-    check(dnnl_memory_set_data_handle(call.b.get(), const_cast<void*>(b)), "set_data_handle");
-    check(dnnl_memory_set_data_handle(call.c.get(), c), "set_data_handle");
-    check(dnnl_primitive_execute(primitive_.get(), call.stream.get(), static_cast<int>(call.arguments.size()),
-                                 call.arguments.data()),
-          "matmul");
+    note(dnnl_memory_set_data_handle(call.a.get(), const_cast<void*>(a)));
+    note(dnnl_memory_set_data_handle(call.b.get(), const_cast<void*>(b)));
+    note(dnnl_memory_set_data_handle(call.c.get(), c));
+    note(dnnl_primitive_execute(primitive_.get(), call.stream.get(), static_cast<int>(call.arguments.size()),
+                                call.arguments.data()));
   }
 
 private:
@@ -113,7 +117,7 @@ bool use_kokkos_blas() {
 
 Gemm& gemm_for(const GemmShape& shape) {
   static std::mutex mutex;
-  static std::map<GemmShape, std::unique_ptr<Gemm>> prepared;
+  static auto& prepared = *new std::map<GemmShape, std::unique_ptr<Gemm>>;
   const std::lock_guard lock(mutex);
   std::unique_ptr<Gemm>& entry = prepared[shape];
   if (!entry) {
@@ -123,6 +127,11 @@ Gemm& gemm_for(const GemmShape& shape) {
       entry = std::make_unique<OneDnnGemm>(shape);
   }
   return *entry;
+}
+
+void throw_if_a_gemm_failed() {
+  if (const int status = failed_status.exchange(dnnl_success); status != dnnl_success)
+    throw Error(ExitCode::internal, "oneDNN: a matrix product failed with status " + std::to_string(status));
 }
 
 bool native_bf16() {
@@ -138,7 +147,7 @@ bool native_bf16() {
 }
 
 std::string gemm_fingerprint() {
-  if (use_kokkos_blas()) return "KokkosBlas";
+  if (use_kokkos_blas()) return "KokkosBlas on " + kokkosblas_version();
   const dnnl_version_t* v = dnnl::version();
   cpu_engine();
   return "oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch) +

@@ -35,6 +35,9 @@ public:
 /// Prepared once a shape and kept for the life of the process; call outside the step loop first (it compiles kernels).
 Gemm& gemm_for(const GemmShape& shape);
 
+/// After the parallel region whose threads ran GEMMs: throws Error (internal) where one of them failed.
+void throw_if_a_gemm_failed();
+
 /// Whether this processor multiplies bf16 inputs directly. Where not, `linear` rounds to bf16 and multiplies in fp32.
 bool native_bf16();
 

@@ -149,6 +149,7 @@ void for_each_panel(const HostExec& exec, const char* label, std::span<const Pro
     }
     token.release(thread);
   });
+  throw_if_a_gemm_failed();
   for (const Product& product : products)
     scratch.gemm_flop +=
         2.0 * static_cast<double>(x.tokens) * x.evaluations * static_cast<double>(product.w.rows * cols);

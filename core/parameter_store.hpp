@@ -54,8 +54,8 @@ public:
   /// The record becomes pending for every tensor. Its t must be next_step().
   void append(StepRecord record);
 
-  /// A view for one pass. With `will_write`, the caller applies pending[0, absorb) to every element and stores it; then
-  /// calls `absorbed`.
+  /// A view for one pass. A pass that writes applies pending[0, absorb) to every element and stores it; then it calls
+  /// `absorbed`.
   Weight weight(int tensor) const;
   void absorbed(int tensor);
 

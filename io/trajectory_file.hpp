@@ -26,7 +26,7 @@ struct TrajectoryHeader {
   std::uint64_t theta0_digest = 0;  // of the base model as imported
   std::uint64_t deck_digest = 0;    // of the deck's mathematical keys
   std::uint64_t data_digest = 0;    // of the training examples' tokens
-  std::string mathematical_keys;    // "key = value" lines, so that a difference can be named
+  std::string mathematical_keys;    // "key: value" lines, so that a difference can be named
   std::string fingerprint;          // arithmetic of the machine that began the run
 };
 

@@ -36,6 +36,10 @@ std::unique_ptr<Gemm> make_kokkosblas_gemm(const GemmShape& shape) {
   return std::make_unique<KokkosBlasGemm>(shape);
 }
 
+std::string kokkosblas_version() {
+  return "Kokkos " + std::to_string(KOKKOS_VERSION);
+}
+
 int host_concurrency() {
   return HostExec().concurrency();
 }

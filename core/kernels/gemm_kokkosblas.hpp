@@ -4,6 +4,7 @@
 #include "core/gemm.hpp"
 
 #include <memory>
+#include <string>
 
 namespace distzo2 {
 
@@ -12,6 +13,9 @@ namespace distzo2 {
 
 /// KokkosBlas (so the BLAS it was built on) behind the GEMM seam; fp32 only.
 std::unique_ptr<Gemm> make_kokkosblas_gemm(const GemmShape& shape);
+
+/// "Kokkos 30401" as Kokkos numbers its versions: a part of the arithmetic fingerprint.
+std::string kokkosblas_version();
 
 /// How many threads of the host instance may call a GEMM at once.
 int host_concurrency();

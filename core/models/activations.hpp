@@ -24,7 +24,7 @@ struct Activations {
   std::vector<AttentionTile> tiles;
   std::vector<float> attention_scratch;
   std::vector<std::int32_t> position_rows;  // OPT: rows of the position table
-  double attention_s = 0.0;                 // wall time, for StepTimes; the reader sets them back
+  double attention_s = 0.0;                 // wall time, for PassTimes; the reader sets them back
   double norm_s = 0.0;
   std::size_t bytes() const;
 };
