@@ -41,10 +41,10 @@ struct Trajectory {
   std::vector<StepRecord> steps;  // steps[i].t == i
   std::vector<DigestRecord> digests;
   std::uint64_t whole_bytes = 0;  // up to the end of the last whole record
-  bool torn = false;              // bytes after that were a record cut short
+  bool torn = false;              // bytes after that were records cut short
 };
 
-/// Reads `trajectory.zoj`. A tail that is not a whole record is left out; anything else that is wrong (magic, version,
+/// Reads `trajectory.zoj`. A tail without a whole record is left out; anything else that is wrong (magic, version,
 /// checksum, order) throws Error (file) with record number and cause.
 Trajectory read_trajectory(const std::filesystem::path& path);
 

@@ -122,6 +122,13 @@ TrajectoryHeader decode_header(std::string_view body, const std::string& name) {
   return h;
 }
 
+/// Whether a record is all there: its length and checksum fit.
+bool whole(std::string_view record, std::size_t size) {
+  const std::size_t sealed_size = size - sizeof(std::uint64_t);
+  return record.size() == size &&
+         Taker(record.substr(sealed_size)).take<std::uint64_t>() == hash(record.substr(0, sealed_size));
+}
+
 std::string sealed(std::string record, std::size_t size) {
   record.resize(size - sizeof(std::uint64_t));
   put(record, hash(record));
@@ -201,18 +208,18 @@ Trajectory decode_trajectory(std::string_view bytes, const std::string& name) {
   found.header = decode_header(in.rest().substr(0, length), name);
   found.whole_bytes = start;
 
-  // 2. The records, until one is cut short. Only the last can be: a bad one before it is damage, not a torn tail.
+  // 2. The records, until one is not whole. Where whole ones follow it, that is damage. Where none does, it is a torn
+  //    tail: a machine that crashed can leave several unsynced records cut short or empty.
   const std::size_t size = record_size(found.header);
   const int q = found.header.step.directions;
   std::string_view rest = bytes.substr(start);
   for (std::size_t number = 1; !rest.empty(); ++number) {
     const std::string_view record = rest.substr(0, size);
     Taker fields(record);
-    const bool whole =
-        record.size() == size && Taker(record.substr(size - sizeof(std::uint64_t))).take<std::uint64_t>() ==
-                                     hash(record.substr(0, size - sizeof(std::uint64_t)));
-    if (!whole) {
-      if (rest.size() > size) throw bad(fmt::format("record {}: its checksum does not fit", number));
+    if (!whole(record, size)) {
+      for (std::string_view after = rest; after.size() > size; after.remove_prefix(size))
+        if (whole(after.substr(size, size), size))
+          throw bad(fmt::format("record {}: its checksum does not fit", number));
       found.torn = true;
       break;
     }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/run_program.hpp"
+
+namespace distzo2 {
+
+/// A folder with a deck and all that it names: a random model of tests/golden/models with a tokenizer of one token a
+/// character, 40 training, 12 dev and 10 test rows, and a task of two labels. A run takes well under a second.
+class TinyProject {
+public:
+  explicit TinyProject(const std::string& model = "llama_tied");
+
+  std::filesystem::path path(const std::string& name = {}) const { return folder_.path() / name; }
+  /// Writes a file, with the folders above it, and returns its path.
+  std::filesystem::path write(const std::string& name, const std::string& text) const;
+
+  /// `distzo2 train deck.yaml --set ...` in this folder, after "--resume auto" where `more` says so.
+  ProgramResult train(const std::vector<std::string>& sets = {}, const std::vector<std::string>& more = {},
+                      const ProgramOptions& options = {}) const;
+  /// The same; it must exit with 0 and say nothing on stderr. Returns summary.json of the run folder `run`.
+  nlohmann::json trained(const std::vector<std::string>& sets = {}, const std::vector<std::string>& more = {},
+                         const ProgramOptions& options = {}) const;
+  /// Any command in this folder.
+  ProgramResult run(const std::vector<std::string>& arguments, ProgramOptions options = {}) const;
+  /// A command that prints JSON, parsed; it must exit with 0 and say nothing on stderr.
+  nlohmann::json json(const std::vector<std::string>& arguments, const ProgramOptions& options = {}) const;
+
+  nlohmann::json summary(const std::string& run = "run") const;
+  std::vector<nlohmann::json> metrics(const std::string& run = "run") const;  // a line each
+
+private:
+  TemporaryFolder folder_;
+};
+
+/// The words of `distzo2 train` for a deck with these --set options.
+std::vector<std::string> train_words(const std::string& deck, const std::vector<std::string>& sets,
+                                     const std::vector<std::string>& more = {});
+
+/// metrics.jsonl holds each of these steps once, in order.
+void expect_each_step_once(const std::vector<nlohmann::json>& metrics, std::size_t steps);
+
+}  // namespace distzo2
