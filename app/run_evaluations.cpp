@@ -45,41 +45,49 @@ RunEvaluations::RunEvaluations(const RunConfig& config, const LoadedData& data, 
     if (r.set == "dev" && (!best_ || better(r.result, *best_))) best_ = r.result;
 }
 
-void RunEvaluations::at(std::uint32_t t, bool end) {
+bool RunEvaluations::at(std::uint32_t t, bool end) {
   const bool ends = t == 0 || end;
-  if (data_.dev && (ends || (interval_ != 0 && t % interval_ == 0))) {
-    const std::optional<EvaluationResult> result = evaluated(t, "dev", *data_.dev);
-    if (result && (!best_ || better(*result, *best_))) {
+  if (data_.dev && (ends || (interval_ != 0 && t % interval_ == 0)) && !recorded(t, "dev")) {
+    const std::optional<EvaluationResult> result = evaluated("dev", *data_.dev);
+    if (!result) return false;
+    if (!best_ || better(*result, *best_)) {
       best_ = result;
       if (t > 0 && writes_models(config_, engine_.store()))
         export_model(engine_, config_.model.folder, folder_.best_model(), IfExists::replace);
     }
+    record(t, "dev", *result);  // after best/, so that a run that is resumed between the two writes it
   }
-  if (data_.test && ends) evaluated(t, "test", *data_.test);
+  if (data_.test && ends && !recorded(t, "test")) {
+    const std::optional<EvaluationResult> result = evaluated("test", *data_.test);
+    if (!result) return false;
+    record(t, "test", *result);
+  }
+  return true;
 }
 
 std::optional<EvaluationResult> RunEvaluations::reported(std::uint32_t t) const {
-  const std::string wanted = data_.test ? "test" : "dev";
+  return recorded(t, data_.test ? "test" : "dev");
+}
+
+std::optional<EvaluationResult> RunEvaluations::recorded(std::uint32_t t, const std::string& set) const {
   for (const RecordedEvaluation& r : recorded_)
-    if (r.step == t && r.set == wanted) return r.result;
+    if (r.step == t && r.set == set) return r.result;
   return std::nullopt;
 }
 
-std::optional<EvaluationResult> RunEvaluations::evaluated(std::uint32_t t, const std::string& set,
-                                                          const ExampleSet& examples) {
-  for (const RecordedEvaluation& r : recorded_)
-    if (r.step == t && r.set == set) return r.result;
+std::optional<EvaluationResult> RunEvaluations::evaluated(const std::string& set, const ExampleSet& examples) {
   const auto go_on = [&](std::size_t done) {
     progress_.working(fmt::format("evaluating {}: {}/{}", set, done, examples.examples.size()));
     return signals_.received() == 0;
   };
-  const std::optional<EvaluationResult> result = evaluate(engine_, examples.examples, data_.objective, go_on);
-  if (!result) return std::nullopt;
-  metrics_.evaluation(t, set, *result);
-  recorded_.push_back({t, set, *result});
-  progress_.say(fmt::format("step {} on {}: accuracy {:.4f}, loss {:.4f}, {} examples", t, set, result->accuracy,
-                            result->loss, result->examples));
-  return result;
+  return evaluate(engine_, examples.examples, data_.objective, go_on);
+}
+
+void RunEvaluations::record(std::uint32_t t, const std::string& set, const EvaluationResult& result) {
+  metrics_.evaluation(t, set, result);
+  recorded_.push_back({t, set, result});
+  progress_.say(fmt::format("step {} on {}: accuracy {:.4f}, loss {:.4f}, {} examples", t, set, result.accuracy,
+                            result.loss, result.examples));
 }
 
 }  // namespace distzo2

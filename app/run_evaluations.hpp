@@ -24,14 +24,16 @@ public:
   RunEvaluations(const RunConfig& config, const LoadedData& data, const RunFolder& folder, Engine& engine,
                  MetricsFile& metrics, Progress& progress, const StopSignals& signals);
 
-  /// theta_t as it is now. What metrics.jsonl has of this step already is not computed again; a stop signal gives an
-  /// evaluation up, to be made on resume.
-  void at(std::uint32_t t, bool end);
+  /// theta_t as it is now. What metrics.jsonl has of this step already is not computed again. False where a stop signal
+  /// ended an evaluation: it is to be made on resume, so that step t must not be recorded before.
+  bool at(std::uint32_t t, bool end);
   /// The evaluation of theta_t that the summary reports (test, else dev), if it was made.
   std::optional<EvaluationResult> reported(std::uint32_t t) const;
 
 private:
-  std::optional<EvaluationResult> evaluated(std::uint32_t t, const std::string& set, const ExampleSet& examples);
+  std::optional<EvaluationResult> recorded(std::uint32_t t, const std::string& set) const;
+  std::optional<EvaluationResult> evaluated(const std::string& set, const ExampleSet& examples);
+  void record(std::uint32_t t, const std::string& set, const EvaluationResult& result);
 
   const RunConfig& config_;
   const LoadedData& data_;

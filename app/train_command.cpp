@@ -75,21 +75,23 @@ ExitCode train_command(const TrainOptions& options) {
   // 5. The steps.
   Training training{
       config, data, *engine, *trajectory, metrics, progress, signals, std::move(records), [&](std::uint32_t t) {
-        evaluations.at(t, false);
+        return evaluations.at(t, false);
       }};
   const TrainingEnd end = train(training);
   trajectory->sync();
-  if (end.reason != StopReason::finished) {
-    progress.say(fmt::format("stopped  at the {} after step {}; go on with --resume auto",
-                             end.reason == StopReason::signal ? "signal" : "time limit", training.records.size()));
+  const auto stopped = [&](const char* cause) {
+    progress.say(
+        fmt::format("stopped  at the {} after step {}; go on with --resume auto", cause, training.records.size()));
     return ExitCode::stopped;
-  }
+  };
+  if (end.reason == StopReason::signal) return stopped("signal");
+  if (end.reason == StopReason::time_limit) return stopped("time limit");
 
   // 6. The result.
   const std::uint64_t theta_digest = engine->store().digest();
   trajectory->append(DigestRecord{config.zo.steps, theta_digest});
   trajectory->sync();
-  evaluations.at(config.zo.steps, true);
+  if (!evaluations.at(config.zo.steps, true)) return stopped("signal");
   if (writes_models(config, engine->store()))
     export_model(*engine, config.model.folder, folder.final_model(), IfExists::replace);
   if (config.precision.storage != Storage::fp32) {

@@ -77,7 +77,7 @@ TrainingEnd train(Training& training) {
     const double step_s = seconds_since(step_started);
     if (end.seconds.empty())
       training.progress.say(fmt::format("first step after {:.2f} s", seconds_since_process_start()));
-    training.evaluation_point(t);
+    if (!training.evaluation_point(t)) return end.reason = StopReason::signal, end;
 
     // 6. The record is the update: on disk first, then pending for every tensor.
     training.trajectory.append(record);

@@ -25,8 +25,9 @@ struct Training {
   Progress& progress;
   const StopSignals& signals;
   std::vector<StepRecord> records;  // of the steps done: grows
-  /// Called with theta_t as it is before record t is appended, at every evaluation point.
-  std::function<void(std::uint32_t t)> evaluation_point;
+  /// Called with theta_t as it is before record t is appended. False where a signal ended an evaluation: then the loop
+  /// stops without that record, and the evaluation is made on resume.
+  std::function<bool(std::uint32_t t)> evaluation_point;
 };
 
 enum class StopReason : std::uint8_t { finished, signal, time_limit };
