@@ -29,6 +29,9 @@ ExitCode export_command(const ExportOptions& options) {
   if (step > last) throw Error(ExitCode::usage, fmt::format("--step {}: {} has {} steps", step, file.string(), last));
   if (fs::exists(options.output))
     throw Error(ExitCode::usage, fmt::format("--output: {} exists already", options.output.string()));
+  if (lies_within(options.output, base))
+    throw Error(ExitCode::usage, fmt::format("--output: {} lies in the base model's folder {}; name one outside",
+                                             options.output.string(), base.string()));
 
   // 2. theta_0, checked to be the one that the run began with; then the records, in one pass.
   const std::unique_ptr<Engine> engine = load_engine(base, found.header.rule, Compute::fp32, true);

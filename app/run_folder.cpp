@@ -4,11 +4,16 @@
 #include "core/error.hpp"
 #include "io/output_file.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <system_error>
@@ -53,15 +58,38 @@ bool holds_run(const fs::path& folder) {
 
 }  // namespace
 
+bool lies_within(const fs::path& path, const fs::path& folder) {
+  const fs::path inner = fs::weakly_canonical(path), outer = fs::weakly_canonical(folder);
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+void check_output_place(const RunConfig& config) {
+  const fs::path& model = config.model.folder;
+  const fs::path output = config.output.folder.empty() ? fs::current_path() / "runs" : config.output.folder;
+  if (lies_within(output, model))
+    throw Error(ExitCode::usage, fmt::format("output/folder: {} lies in the model's folder {}; name one outside",
+                                             output.string(), model.string()));
+  for (const fs::path& written : {RunFolder{output}.final_model(), RunFolder{output}.best_model()})
+    if (!config.output.folder.empty() && lies_within(model, written))
+      throw Error(ExitCode::usage,
+                  fmt::format("output/folder: the run would replace {}, where its model lies; name another folder",
+                              written.string()));
+}
+
+void check_no_run(const RunConfig& config) {
+  const fs::path& folder = config.output.folder;
+  if (!folder.empty() && holds_run(folder))
+    throw Error(
+        ExitCode::usage,
+        fmt::format("output/folder: {} holds a run already; give --resume auto to go on with it, or another folder",
+                    folder.string()));
+}
+
 RunFolder new_run_folder(const RunConfig& config, const fs::path& deck) {
   std::error_code error;
   if (!config.output.folder.empty()) {
     const fs::path& folder = config.output.folder;
-    if (holds_run(folder))
-      throw Error(
-          ExitCode::usage,
-          fmt::format("output/folder: {} holds a run already; give --resume auto to go on with it, or another folder",
-                      folder.string()));
+    check_no_run(config);
     fs::create_directories(folder, error);
     if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
     return {folder};
@@ -83,6 +111,17 @@ std::optional<RunFolder> existing_run_folder(const RunConfig& config, const fs::
   const int number = newest_number(runs, run_prefix(deck));
   if (number == 0) return std::nullopt;
   return RunFolder{runs / fmt::format("{}{:03}", run_prefix(deck), number)};
+}
+
+RunLock::RunLock(const RunFolder& folder) : fd_(::open(folder.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(fd_);
+    throw Error(ExitCode::usage, fmt::format("{}: another process works on this run", folder.path.string()));
+  }
+}
+
+RunLock::~RunLock() {
+  if (fd_ >= 0) ::close(fd_);
 }
 
 double reported_loss(const StepRecord& r) {
@@ -135,6 +174,10 @@ void MetricsFile::evaluation(std::uint32_t step, const std::string& set, const E
 }
 
 std::vector<RecordedEvaluation> recorded_evaluations(const fs::path& metrics) {
+  // A value that is not finite is null in JSON.
+  const auto number = [](const Json& j) {
+    return j.is_null() ? std::numeric_limits<double>::quiet_NaN() : j.get<double>();
+  };
   std::vector<RecordedEvaluation> found;
   std::ifstream in(metrics);
   for (std::string text; std::getline(in, text);) {
@@ -144,8 +187,8 @@ std::vector<RecordedEvaluation> recorded_evaluations(const fs::path& metrics) {
       const Json& e = line.at("evaluation");
       found.push_back({line.at("step").get<std::uint32_t>(),
                        e.at("set").get<std::string>(),
-                       {e.at("accuracy").get<double>(), e.at("loss").get<double>(),
-                        e.at("examples").get<std::uint64_t>(), e.at("confusion").get<std::vector<std::uint64_t>>()}});
+                       {number(e.at("accuracy")), number(e.at("loss")), e.at("examples").get<std::uint64_t>(),
+                        e.at("confusion").get<std::vector<std::uint64_t>>()}});
     } catch (const nlohmann::json::exception&) {
       continue;  // a line that somebody changed: it is evaluated again
     }

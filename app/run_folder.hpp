@@ -24,6 +24,15 @@ struct RunFolder {
   std::filesystem::path best_model() const { return path / "best"; }
 };
 
+/// Whether a path, existing or not, is this folder or lies in it; links are followed.
+bool lies_within(const std::filesystem::path& path, const std::filesystem::path& folder);
+
+/// Throws Error (usage) where the deck's run would write into its model's folder, or replace it.
+void check_output_place(const RunConfig& config);
+
+/// Throws Error (usage) where `output/folder` holds a run.
+void check_no_run(const RunConfig& config);
+
 /// A new run's folder: the deck's `output/folder`, which must hold no run, or runs/<deck name>-<NNN>, the first free
 /// number. Created here. Throws Error: usage for a folder that holds a run, file where it cannot be made.
 RunFolder new_run_folder(const RunConfig& config, const std::filesystem::path& deck);
@@ -31,6 +40,19 @@ RunFolder new_run_folder(const RunConfig& config, const std::filesystem::path& d
 /// The folder that `--resume auto` goes on in: `output/folder`, else the newest runs/<deck name>-<NNN>; none where
 /// there is no such folder yet.
 std::optional<RunFolder> existing_run_folder(const RunConfig& config, const std::filesystem::path& deck);
+
+/// One process at a time works in a run folder: Error (usage) where another one does. The system lets go of it however
+/// the process ends. A file system that knows no locks has none.
+class RunLock {
+public:
+  explicit RunLock(const RunFolder& folder);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+private:
+  int fd_ = -1;
+};
 
 /// An evaluation as metrics.jsonl and summary.json hold it.
 struct EvaluationResult {

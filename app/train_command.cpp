@@ -25,8 +25,14 @@ ExitCode train_command(const TrainOptions& options) {
   if (config.zo.steps == 0 || config.data.train.empty())
     throw Error(ExitCode::usage, fmt::format("{}: training needs data/train and zo/steps", options.deck.deck.string()));
   Progress progress(config.output.log_every, config.zo.steps);
+  check_output_place(config);
   std::optional<RunFolder> existing;
-  if (options.resume) existing = existing_run_folder(config, options.deck.deck);
+  std::optional<RunLock> lock;
+  if (options.resume)
+    existing = existing_run_folder(config, options.deck.deck);
+  else
+    check_no_run(config);
+  if (existing) lock.emplace(*existing);
   if (existing && fs::exists(existing->summary())) {
     progress.say(fmt::format("{} is finished: {}", existing->path.string(), existing->summary().string()));
     return ExitCode::done;
@@ -42,12 +48,17 @@ ExitCode train_command(const TrainOptions& options) {
 
   // 3. A new trajectory, or the found one replayed.
   const RunFolder folder = existing ? *existing : new_run_folder(config, options.deck.deck);
+  if (!lock) lock.emplace(folder);
   std::vector<StepRecord> records;
   std::unique_ptr<TrajectoryWriter> trajectory;
   if (existing && fs::exists(folder.trajectory())) {
     Trajectory found = read_trajectory(folder.trajectory());
     if (const std::string note = check_same_run(found.header, header, config, folder.trajectory()); !note.empty())
       progress.say("note     " + note);
+    if (found.torn)
+      progress.say(fmt::format("note     {}: what stands after step {} was not whole and is cut off",
+                               folder.trajectory().string(), found.steps.size()));
+    replace_text_file(folder.deck(), resolved_deck_yaml(config));
     trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), found, config.checkpoint.trajectory_sync_s);
     records = std::move(found.steps);
   } else {
