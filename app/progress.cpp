@@ -82,7 +82,7 @@ void Progress::working(const std::string& text) {
 
 void Progress::step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds) {
   const double weight = steps_seen_ == 0 ? 1.0 : std::max(0.05, 1.0 / (steps_seen_ + 1.0));
-  loss_ += weight * (loss - loss_);
+  if (std::isfinite(loss)) loss_ += weight * (loss - loss_);
   seconds_per_step_ += weight * (seconds - seconds_per_step_);
   tokens_per_second_ = seconds > 0
                            ? tokens_per_second_ + weight * (static_cast<double>(tokens) / seconds - tokens_per_second_)

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 
 namespace distzo2 {
 namespace {
@@ -27,7 +28,18 @@ void refuse_non_finite(const StepRecord& r) {
       ExitCode::diverged,
       fmt::format("step {}: a loss is not finite (losses {}); theta is unchanged. Lower zo/learning rate, or set "
                   "zo/non-finite to skip such steps",
-                  r.t, fmt::join(r.losses, ", ")));
+                  r.t + 1, fmt::join(r.losses, ", ")));
+}
+
+void refuse_divergence(const DivergenceWatch& watch, std::size_t steps, double factor) {
+  if (!watch.diverged()) return;
+  throw Error(ExitCode::diverged,
+              std::isnan(watch.last_mean())
+                  ? fmt::format("step {}: no loss of the last {} steps is finite; lower zo/learning rate", steps,
+                                DivergenceWatch::window)
+                  : fmt::format("step {}: the mean loss of the last {} steps, {:.4f}, is more than zo/diverged factor "
+                                "= {} times that of the first, {:.4f}; lower zo/learning rate",
+                                steps, DivergenceWatch::window, watch.last_mean(), factor, watch.first_mean()));
 }
 
 }  // namespace
@@ -47,6 +59,7 @@ TrainingEnd train(Training& training) {
     clip.push(r.g_raw);
     watch.push(r.losses);
   }
+  refuse_divergence(watch, training.records.size(), zo.diverged_factor);
 
   TrainingEnd end;
   for (auto t = static_cast<std::uint32_t>(training.records.size()); t < zo.steps; ++t) {
@@ -95,12 +108,7 @@ TrainingEnd train(Training& training) {
       training.progress.say(fmt::format("step {}: a loss is not finite; the step is skipped", t + 1));
 
     // 8. Stop?
-    if (watch.diverged())
-      throw Error(
-          ExitCode::diverged,
-          fmt::format("step {}: the mean loss of the last {} steps, {:.4f}, is more than zo/diverged factor = {} "
-                      "times that of the first, {:.4f}; lower zo/learning rate",
-                      t, DivergenceWatch::window, watch.last_mean(), zo.diverged_factor, watch.first_mean()));
+    refuse_divergence(watch, training.records.size(), zo.diverged_factor);
     if ((losses.flags & signal_flag) != 0) return end.reason = StopReason::signal, end;
     if ((losses.flags & time_limit_flag) != 0) return end.reason = StopReason::time_limit, end;
   }
