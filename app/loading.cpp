@@ -57,13 +57,18 @@ ExampleSet make_set(const LoadedData& data, const Dataset& rows_of, const std::v
   set.report = std::move(tokenized.report);
   set.digest = digest_of(set.examples);
   if (set.examples.empty()) throw Error(ExitCode::file, fmt::format("{}: no example is left", rows_of.path.string()));
-  for (const Example& e : set.examples)
-    for (const std::int32_t id : e.prompt)
+  const auto check = [&](const std::vector<std::int32_t>& ids) {
+    for (const std::int32_t id : ids)
       if (id < 0 || id >= model.vocab)
         throw Error(ExitCode::file,
                     fmt::format("{}: token id {} is outside the model's {} embedding rows; the tokenizer "
                                 "and the model do not belong together",
                                 rows_of.path.string(), id, model.vocab));
+  };
+  for (const Example& e : set.examples) {
+    check(e.prompt);
+    for (const auto& candidate : e.candidates) check(candidate);
+  }
   return set;
 }
 

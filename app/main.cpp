@@ -5,12 +5,17 @@
 #include "core/gemm.hpp"
 #include "core/kokkos_compat.hpp"
 #include "core/simd/kernels.hpp"
+#include "io/units.hpp"
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <functional>
+#include <set>
+#include <string>
 
 namespace {
 
@@ -30,6 +35,27 @@ void report(const std::string& message) {
   std::fprintf(stderr, "distzo2: %s\n", message.c_str());
 }
 
+/// What to say where the first words name no sub-command, else an empty text: CLI11 would only miss one.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+    const CLI::App* next = nullptr;
+    std::set<std::string> names;
+    for (const CLI::App* command : at->get_subcommands([](const CLI::App*) { return true; })) {
+      names.insert(command->get_name());
+      if (command->check_name(argv[i])) next = command;
+    }
+    if (names.empty()) return {};
+    if (next == nullptr) {
+      const std::string near = nearest_name(argv[i], names);
+      return fmt::format("there is no sub-command \"{}\"{}; accepted: {}", argv[i],
+                         near.empty() ? near : fmt::format("; did you mean \"{}\"?", near), fmt::join(names, ", "));
+    }
+    at = next;
+  }
+  return {};
+}
+
 /// Threads that the deck asks for; 0: what OpenMP says. Kokkos must know before anything else happens.
 int threads_of(const DeckOptions& options) {
   return static_cast<int>(read_run_config(options.deck, options.sets).parallel.threads.value_or(0));
@@ -43,6 +69,9 @@ ExitCode run(const std::function<int()>& threads, const std::function<ExitCode()
   } catch (const Error& error) {
     report(error.what());
     return error.code();
+  } catch (const std::filesystem::filesystem_error& error) {
+    report(error.what());
+    return ExitCode::file;
   } catch (const std::exception& error) {
     report(std::string("internal error: ") + error.what());
     return ExitCode::internal;
@@ -135,7 +164,8 @@ int main(int argc, char** argv) {
     std::printf("%s\n", version.what());
     return 0;
   } catch (const CLI::ParseError& error) {
-    report(std::string(error.what()) + "; see distzo2 --help");
+    const std::string unknown = unknown_command(app, argc, argv);
+    report((unknown.empty() ? error.what() : unknown) + "; see distzo2 --help");
     return static_cast<int>(ExitCode::usage);
   }
 

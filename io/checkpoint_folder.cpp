@@ -162,8 +162,10 @@ void CheckpointReader::check_finite(std::string_view name, std::int64_t offset, 
   const std::int64_t i = first_non_finite(values);
   if (i >= 0) {
     const auto& [stored, entry] = *get(name);
-    fail(fmt::format("{}: element {} of tensor \"{}\" is {}; weights have to be finite", entry.file->path().string(),
-                     offset + i, stored, values[static_cast<std::size_t>(i)]));
+    fail(
+        fmt::format("{}: element {} of tensor \"{}\" is {}; weights have to be finite, or the deck must set "
+                    "\"model/allow non-finite weights\" to true",
+                    entry.file->path().string(), offset + i, stored, values[static_cast<std::size_t>(i)]));
   }
 }
 
