@@ -19,9 +19,9 @@ struct ProgramResult {
 };
 
 struct ProgramOptions {
-  std::filesystem::path folder;          // current folder; empty: the caller's
-  std::vector<std::string> environment;  // NAME=value to set, NAME to take away
-  std::vector<std::string> wrapper;      // words in front of the program: {"nice"}
+  std::filesystem::path folder = {};          // current folder; empty: the caller's
+  std::vector<std::string> environment = {};  // NAME=value to set, NAME to take away
+  std::vector<std::string> wrapper = {};      // words in front of the program: {"nice"}
 };
 
 /// The built program `distzo2`, started and not yet waited for; killed at the end where it still runs.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -39,9 +40,9 @@ constexpr const char* task = R"({
 }
 )";
 
-/// One token for the blank and each printable ASCII character, and one more in front: 96 tokens.
+/// One token for the blank, each printable ASCII character, and two tildes: 96 tokens.
 std::string tokenizer_json() {
-  nlohmann::json vocabulary{{"<s>", 0}};
+  nlohmann::json vocabulary{{"~~", 0}};
   for (char c = '!'; c <= '~'; ++c) {
     vocabulary[std::string(1, c)] = c - '!' + 1;
   }
@@ -66,7 +67,7 @@ std::string tokenizer_json() {
                           {"byte_fallback", false},
                           {"ignore_merges", false},
                           {"vocab", vocabulary},
-                          {"merges", nlohmann::json::array()}}}}
+                          {"merges", {"~ ~"}}}}}
       .dump();
 }
 
@@ -74,8 +75,9 @@ std::string tokenizer_json() {
 std::string rows(int first, int count) {
   std::string text = "sentence\tlabel\n";
   for (int i = first; i < first + count; ++i) {
-    text += "row " + std::to_string(i) + " " + std::string(static_cast<std::size_t>(1 + i * 5 % 11), 'a' + i % 26) +
-            "\t" + std::to_string(i % 2) + "\n";
+    text += "row " + std::to_string(i) + " " +
+            std::string(static_cast<std::size_t>(1 + i * 5 % 11), static_cast<char>('a' + i % 26)) + "\t" +
+            std::to_string(i % 2) + "\n";
   }
   return text;
 }
@@ -101,11 +103,19 @@ fs::path TinyProject::write(const std::string& name, const std::string& text) co
   return path(name);
 }
 
-ProgramResult TinyProject::run(const std::vector<std::string>& arguments, ProgramOptions options) const {
+ProgramOptions TinyProject::here(ProgramOptions options) const {
   if (options.folder.empty()) {
     options.folder = path();
   }
-  return run_program(arguments, options);
+  const auto names_threads = [](const std::string& change) { return change.starts_with("OMP_NUM_THREADS"); };
+  if (std::ranges::none_of(options.environment, names_threads)) {
+    options.environment.emplace_back("OMP_NUM_THREADS=1");
+  }
+  return options;
+}
+
+ProgramResult TinyProject::run(const std::vector<std::string>& arguments, const ProgramOptions& options) const {
+  return run_program(arguments, here(options));
 }
 
 ProgramResult TinyProject::train(const std::vector<std::string>& sets, const std::vector<std::string>& more,

@@ -27,7 +27,9 @@ public:
   nlohmann::json trained(const std::vector<std::string>& sets = {}, const std::vector<std::string>& more = {},
                          const ProgramOptions& options = {}) const;
   /// Any command in this folder.
-  ProgramResult run(const std::vector<std::string>& arguments, ProgramOptions options = {}) const;
+  ProgramResult run(const std::vector<std::string>& arguments, const ProgramOptions& options = {}) const;
+  /// These options with what they leave out: this folder, and one thread, on which a model so small is fastest.
+  ProgramOptions here(ProgramOptions options = {}) const;
   /// A command that prints JSON, parsed; it must exit with 0 and say nothing on stderr.
   nlohmann::json json(const std::vector<std::string>& arguments, const ProgramOptions& options = {}) const;
 

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whatever is wrong ends in one line on stderr, the right exit code, and no run folder.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "tests/support/tiny_project.hpp"
+
+namespace distzo2 {
+namespace {
+
+namespace fs = std::filesystem;
+
+void expect_one_line(const ProgramResult& result, int exit_code, const std::vector<std::string>& parts) {
+  EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  EXPECT_EQ(result.err.find("distzo2: "), 0U) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_EQ(result.err.find("internal"), std::string::npos) << result.err;
+  for (const std::string& part : parts) {
+    EXPECT_NE(result.err.find(part), std::string::npos) << "\"" << part << "\" is not in: " << result.err;
+  }
+}
+
+/// `train` and `validate` both refuse, with these words, and leave no run behind.
+void expect_refused(const TinyProject& project, int exit_code, const std::vector<std::string>& parts,
+                    const std::vector<std::string>& sets = {}, const ProgramOptions& options = {}) {
+  for (const char* command : {"train", "validate"}) {
+    SCOPED_TRACE(command);
+    std::vector<std::string> words = train_words("deck.yaml", sets);
+    words.front() = command;
+    expect_one_line(project.run(words, options), exit_code, parts);
+    EXPECT_FALSE(fs::exists(project.path("run")));
+    EXPECT_FALSE(fs::exists(project.path("runs")));
+  }
+}
+
+/// The project's deck with one text replaced by another.
+void change_file(const TinyProject& project, const std::string& name, const std::string& from, const std::string& to) {
+  std::string text = text_of_file(project.path(name));
+  const std::size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << from;
+  project.write(name, text.replace(at, from.size(), to));
+}
+
+TEST(Errors, of_deck_keys_name_file_line_and_key) {
+  struct Case {
+    std::string from, to;
+    std::vector<std::string> parts;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"epsilon:", "epsilom:", {"deck.yaml:12", "epsilom", "\"epsilon\""}},
+           {"epsilon:", "Epsilon:", {"deck.yaml:12", "Epsilon", "\"epsilon\""}},
+           {"zo:", "Zo:", {"deck.yaml:8", "Zo", "\"zo\""}},
+           {"  seed: 7\n", "  seed: 7\n  seed: 8\n", {"deck.yaml:12", "seed"}},
+           {"batch: 5", "batch: 0", {"deck.yaml:10", "zo/batch", "0", "1"}},
+           {"batch: 5", "batch: 5.5", {"deck.yaml:10", "zo/batch", "5.5"}},
+           {"batch: 5", "batch: \"5\"", {"deck.yaml:10", "zo/batch", "5"}},
+           {"batch: 5", "batch: -3", {"deck.yaml:10", "zo/batch", "-3"}},
+           {"epsilon: 1e-3", "epsilon: 2", {"deck.yaml:12", "zo/epsilon", "2", "1"}},
+           {"epsilon: 1e-3", "epsilon: .nan", {"deck.yaml:12", "zo/epsilon"}},
+           {"seed: 7", "seed: 18446744073709551616", {"deck.yaml:11", "zo/seed", "18446744073709551616"}},
+           {"seed: 7", "seed: -1", {"deck.yaml:11", "zo/seed", "-1"}},
+           {"steps: 12", "steps: 12\n  kind: Gaussian", {"deck.yaml:10", "zo/kind", "Gaussian", "gaussian"}},
+           {"zo:", "zo: [", {"deck.yaml"}},
+           {"zo:", "zo: 3\nzoo:", {"deck.yaml:8", "zo"}},
+           {"  task: task.json\n", "", {"deck.yaml", "data/task"}},
+           {"  task: task.json", "  task: sst3", {"deck.yaml:4", "data/task", "sst3", "\"sst2\""}},
+       }) {
+    SCOPED_TRACE(c.to);
+    const TinyProject project;
+    change_file(project, "deck.yaml", c.from, c.to);
+    expect_refused(project, 2, c.parts);
+  }
+}
+
+TEST(Errors, of_set_options_name_the_key) {
+  const TinyProject project;
+  expect_refused(project, 2, {"--set", "zo/learning rat", "\"learning rate\""}, {"zo/learning rat=1"});
+  expect_refused(project, 2, {"--set", "zo/batch"}, {"zo/batch=many"});
+  expect_refused(project, 2, {"--set"}, {"batch"});
+  expect_refused(project, 2, {"zo/warm-up", "12"}, {"zo/warm-up=12"});
+  expect_refused(project, 2, {"data/test"}, {"data/test=train.tsv"});
+}
+
+TEST(Errors, of_missing_things_name_them) {
+  const TinyProject project;
+  expect_one_line(project.run({"train", "none.yaml"}), 3, {"none.yaml"});
+  expect_one_line(project.run({"train", "model"}), 3, {"model"});
+  expect_refused(project, 3, {(project.path("nowhere")).string()}, {"model/folder=nowhere"});
+  expect_refused(project, 3, {"none.json"}, {"data/task=none.json"});
+  expect_refused(project, 3, {"none.tsv"}, {"data/train=none.tsv"});
+  expect_refused(project, 3, {"none.tsv"}, {"data/dev=none.tsv"});
+  expect_refused(project, 2, {"data/train", "DISTZO2_TEST_NOT_SET"}, {"data/train=${DISTZO2_TEST_NOT_SET}/train.tsv"},
+                 {.environment = {"DISTZO2_TEST_NOT_SET"}});
+  expect_refused(project, 2, {"data/train examples", "41", "40"}, {"data/train examples=41"});
+  expect_refused(project, 2, {"data/train"}, {"data/train="});
+  fs::remove(project.path("model/tokenizer.json"));
+  expect_refused(project, 3, {"tokenizer.json"});
+  change_file(project, "deck.yaml", "  train: train.tsv\n", "");
+  expect_one_line(project.train(), 2, {"deck.yaml", "data/train"});
+}
+
+TEST(Errors, of_model_folders_name_the_file) {
+  const TinyProject project;
+  const std::string weights = text_of_file(project.path("model/model.safetensors"));
+  const std::string config = text_of_file(project.path("model/config.json"));
+  const auto with_weights = [&](const std::string& bytes, const std::vector<std::string>& parts) {
+    project.write("model/model.safetensors", bytes);
+    expect_refused(project, 3, parts);
+  };
+  with_weights(weights.substr(0, weights.size() - 1), {"model.safetensors"});
+  with_weights(weights.substr(0, 100), {"model.safetensors"});
+  with_weights("", {"model.safetensors"});
+  with_weights(std::string(8, '\xff') + weights.substr(8), {"model.safetensors"});
+  fs::remove(project.path("model/model.safetensors"));
+  expect_refused(project, 3, {"safetensors"});
+  project.write("model/pytorch_model.bin", "pickled");
+  expect_refused(project, 3, {".bin", "scripts/convert_checkpoint"});
+  project.write("model/model.safetensors.index.json",
+                R"({"weight_map": {"model.norm.weight": "model-00001-of-00002.safetensors"}})");
+  expect_refused(project, 3, {"model-00001-of-00002.safetensors"});
+  fs::remove(project.path("model/model.safetensors.index.json"));
+  project.write("model/model.safetensors", weights);
+
+  change_file(project, "model/config.json", "LlamaForCausalLM", "MambaForCausalLM");
+  expect_refused(project, 3, {"config.json", "MambaForCausalLM", "LlamaForCausalLM"});
+  project.write("model/config.json", config);
+  change_file(project, "model/config.json", "\"intermediate_size\": 40", "\"intermediate_size\": 48");
+  expect_refused(project, 3, {"model.safetensors", "mlp"});
+  project.write("model/config.json", "{");
+  expect_refused(project, 3, {"config.json"});
+}
+
+TEST(Errors, of_weights_that_are_not_finite_name_the_tensor) {
+  const TinyProject project;
+  std::string weights = text_of_file(project.path("model/model.safetensors"));
+  constexpr float infinite = std::numeric_limits<float>::infinity();
+  std::memcpy(weights.data() + weights.size() - 4, &infinite, 4);
+  project.write("model/model.safetensors", weights);
+  expect_one_line(project.train(), 3, {"model.safetensors", "model/allow non-finite weights"});
+  EXPECT_FALSE(fs::exists(project.path("run")));
+}
+
+TEST(Errors, of_tasks_and_data_name_the_field) {
+  const TinyProject project;
+  change_file(project, "task.json", "{sentence}", "{phrase}");
+  expect_refused(project, 3, {"phrase", "train.tsv", "sentence"});
+  change_file(project, "task.json", "{phrase}", "{sentence}");
+  change_file(project, "train.tsv", "\t1\n", "\t7\n");
+  expect_refused(project, 3, {"train.tsv, line 3", "\"7\"", "\"0\""});
+  change_file(project, "train.tsv", "\t7\n", "\n");
+  expect_refused(project, 3, {"train.tsv, line 3"});
+  project.write("train.tsv", "");
+  expect_refused(project, 3, {"train.tsv"});
+}
+
+TEST(Errors, of_a_tokenizer_with_more_tokens_than_the_model_has) {
+  for (const char* text : {"{sentence}:", "{sentence}"}) {  // beyond it in the prompt, or in an answer alone
+    const TinyProject project;
+    change_file(project, "model/tokenizer.json", "\":\":26", "\":\":96");
+    change_file(project, "task.json", "{sentence}: {label}", std::string(text) + " {label}");
+    change_file(project, "task.json", "yes", "y:es");
+    expect_refused(project, 3, {"token id 96", "96"});
+  }
+}
+
+TEST(Errors, of_output_folders_leave_what_is_there) {
+  const TinyProject project;
+  project.trained();
+  const std::string trajectory = text_of_file(project.path("run/trajectory.zoj"));
+  expect_one_line(project.train(), 2, {"output/folder", "run", "--resume auto"});
+  EXPECT_EQ(text_of_file(project.path("run/trajectory.zoj")), trajectory);
+  for (const char* inside : {"model", "model/run", "run/../model/new/run"}) {
+    expect_one_line(project.train({std::string("output/folder=") + inside}), 2, {"output/folder", "model"});
+  }
+  EXPECT_FALSE(fs::exists(project.path("model/run")));
+  EXPECT_FALSE(fs::exists(project.path("model/trajectory.zoj")));
+  EXPECT_FALSE(fs::exists(project.path("model/new")));
+  fs::create_directory_symlink(project.path("model"), project.path("link"));
+  expect_one_line(project.train({"output/folder=link/run"}), 2, {"output/folder", "model"});
+  fs::create_directory(project.path("fresh"));
+  fs::copy(project.path("run/final"), project.path("fresh/final"));
+  expect_one_line(project.train({"output/folder=fresh", "model/folder=fresh/final"}), 2,
+                  {"output/folder", "fresh/final"});
+  project.write("file", "");
+  expect_one_line(project.train({"output/folder=file/run"}), 3, {"file/run"});
+  expect_one_line(project.train({"output/folder=file"}), 3, {"file"});
+  expect_one_line(project.train({"output/folder=/proc/run"}), 3, {"/proc/run"});
+}
+
+TEST(Errors, of_the_command_line_say_what_there_is) {
+  const TinyProject project;
+  expect_one_line(project.run({}), 2, {"--help"});
+  expect_one_line(project.run({"trian", "deck.yaml"}), 2, {"trian", "\"train\"", "validate"});
+  expect_one_line(project.run({"train"}), 2, {"deck", "--help"});
+  expect_one_line(project.run({"train", "deck.yaml", "--resum", "auto"}), 2, {"--resum"});
+  expect_one_line(project.run({"train", "deck.yaml", "--resume", "never"}), 2, {"--resume", "auto"});
+  expect_one_line(project.run({"train", "deck.yaml", "--set"}), 2, {"--set"});
+  expect_one_line(project.run({"bench"}), 2, {"--help"});
+  expect_one_line(project.run({"bench", "stpe", "deck.yaml"}), 2, {"stpe", "\"step\""});
+  expect_one_line(project.run({"bench", "step", "deck.yaml", "--repeats", "0"}), 2, {"--repeats"});
+  expect_one_line(project.run({"train", "deck.yaml"}, {.environment = {"DISTZO2_ISA=sse2"}}), 2,
+                  {"DISTZO2_ISA", "sse2", "avx2"});
+  EXPECT_FALSE(fs::exists(project.path("run")));
+}
+
+TEST(Errors, of_export_and_inspect) {
+  const TinyProject project;
+  project.trained();
+  expect_one_line(project.run({"export", "--trajectory", "none", "--output", "x"}), 3, {"none"});
+  expect_one_line(project.run({"export", "--trajectory", "run", "--output", "model"}), 2, {"--output", "model"});
+  expect_one_line(project.run({"export", "--trajectory", "run", "--output", "model/x"}), 2, {"--output", "model"});
+  expect_one_line(project.run({"export", "--trajectory", "run", "--step", "13", "--output", "x"}), 2,
+                  {"--step 13", "12 steps"});
+  expect_one_line(project.run({"export", "--trajectory", "run", "--step", "-1", "--output", "x"}), 2, {"--step"});
+  const TinyProject other("llama_untied");
+  expect_one_line(
+      project.run({"export", "--trajectory", "run", "--model", other.path("model").string(), "--output", "x"}), 3,
+      {"weights"});
+  fs::create_directory(project.path("alone"));
+  fs::copy_file(project.path("run/trajectory.zoj"), project.path("alone/t.zoj"));
+  expect_one_line(project.run({"export", "--trajectory", "alone/t.zoj", "--output", "x"}), 2, {"--model"});
+  EXPECT_FALSE(fs::exists(project.path("x")));
+  EXPECT_FALSE(fs::exists(project.path("x.partial")));
+  expect_one_line(project.run({"inspect", "none"}), 3, {"none"});
+  expect_one_line(project.run({"inspect", "deck.yaml"}), 3, {"deck.yaml", "trajectory"});
+  fs::create_directory(project.path("empty"));
+  expect_one_line(project.run({"inspect", "empty"}), 3, {"empty"});
+}
+
+TEST(GoodCommands, say_nothing_on_stderr) {
+  const TinyProject project;
+  for (const char* environment :
+       {"OMP_PROC_BIND", "OMP_PROC_BIND=spread", "OMP_PROC_BIND=false", "OMP_NUM_THREADS=2", "KOKKOS_NUM_THREADS=2"}) {
+    fs::remove_all(project.path("run"));
+    project.trained({}, {}, {.environment = {environment}});
+  }
+  project.trained({"precision/storage=bf16", "precision/compute=bf16", "output/folder=bf16"});
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"evaluate", "deck.yaml"},
+                                             {"validate", "deck.yaml"},
+                                             {"inspect", "run"},
+                                             {"inspect", "run/trajectory.zoj", "--json"},
+                                             {"inspect", "model"},
+                                             {"export", "--trajectory", "run", "--step", "3", "--output", "theta3"},
+                                             {"deck-docs"},
+                                             {"deck-docs", "--starter"},
+                                             {"bench", "step", "deck.yaml", "--repeats", "1", "--noise-pairs", "1"},
+                                             {"--help"},
+                                             {"train", "--help"},
+                                             {"--version"}}) {
+    const ProgramResult result = project.run(words);
+    EXPECT_EQ(result.exit_code, 0) << words.front();
+    EXPECT_EQ(result.err, "") << words.front();
+    EXPECT_NE(result.out, "") << words.front();
+  }
+}
+
+}  // namespace
+}  // namespace distzo2

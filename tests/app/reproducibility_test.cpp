@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One deck gives the same bits whatever computes it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "app/loading.hpp"
+#include "app/step_losses.hpp"
+#include "core/sampler.hpp"
+#include "core/simd/kernels.hpp"
+#include "core/step.hpp"
+#include "io/hf_config.hpp"
+#include "tests/support/tiny_project.hpp"
+
+namespace distzo2 {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+void expect_same_run(const json& a, const json& b) {
+  EXPECT_EQ(a.at("theta_digest"), b.at("theta_digest"));
+  EXPECT_EQ(a.at("trajectory_digest"), b.at("trajectory_digest"));
+  EXPECT_EQ(a.at("final"), b.at("final"));
+}
+
+void expect_other_run(const json& a, const json& b) {
+  EXPECT_NE(a.at("theta_digest"), b.at("theta_digest"));
+  EXPECT_NE(a.at("trajectory_digest"), b.at("trajectory_digest"));
+}
+
+TEST(Reproducibility, a_run_has_the_same_bits_on_1_2_and_3_threads) {
+  for (const char* model : {"llama_untied", "opt_350m", "qwen3"}) {
+    SCOPED_TRACE(model);
+    const TinyProject project(model);
+    const std::vector<std::string> sets{"zo/steps=6", "output/evaluate every=0"};
+    const json one = project.trained(sets);
+    const auto on_threads = [&](const std::string& count) {
+      return project.trained({"zo/steps=6", "output/evaluate every=0", "output/folder=on" + count}, {},
+                             {.environment = {"OMP_NUM_THREADS=" + count, "OMP_WAIT_POLICY=passive"}});
+    };
+    expect_same_run(one, on_threads("2"));
+    expect_same_run(one, on_threads("3"));
+    fs::remove_all(project.path("on3"));
+    expect_same_run(
+        one, project.trained({"zo/steps=6", "output/evaluate every=0", "output/folder=on3", "parallel/threads=3"}, {},
+                             {.environment = {"OMP_NUM_THREADS", "OMP_WAIT_POLICY=passive"}}));
+  }
+}
+
+TEST(Reproducibility, a_trajectory_gives_the_same_theta_on_every_instruction_set) {
+  if (simd_kernels_avx512() == nullptr) {
+    return;  // this processor has one instruction set
+  }
+  const TinyProject project;
+  const json run = project.trained(
+      {"precision/storage=bf16", "precision/round every=3", "zo/directions=2", "zo/weight decay=0.1", "zo/steps=10"});
+  for (const std::string isa : {"avx2", "avx512"}) {
+    const json exported = project.json({"export", "--trajectory", "run", "--output", isa, "--json"},
+                                       {.environment = {"DISTZO2_ISA=" + isa}});
+    EXPECT_EQ(exported.at("theta_digest"), run.at("theta_digest")) << isa;
+  }
+  EXPECT_EQ(text_of_file(project.path("avx2/model.safetensors")),
+            text_of_file(project.path("avx512/model.safetensors")));
+}
+
+TEST(Reproducibility, the_order_of_a_batch_changes_no_bit) {
+  for (const char* name : {"llama_tied", "opt", "qwen3"}) {
+    for (const Objective objective : {Objective::classification, Objective::language_model}) {
+      SCOPED_TRACE(name);
+      const TinyProject project(name);
+      const RunConfig config = read_run_config(project.path("deck.yaml"));
+      const ModelConfig model = read_model_config(config.model.folder);
+      const LoadedData data = load_data(config, model, Sets::all);
+      const auto engine = load_engine(config.model.folder, update_rule(config), Compute::fp32, false);
+      const std::vector<Example>& examples = data.train->examples;
+      constexpr std::uint32_t size = 13;
+      std::vector<std::uint32_t> batch(size);
+      std::iota(batch.begin(), batch.end(), 5U);
+      const Perturbation step{7, 3, DirectionKind::gaussian, step_evaluations(Difference::central, 2, 1e-2)};
+      const Share all = share({1, 1, PertpOrder::inner, 4, size}, 0);
+      const StepLosses straight = compute_losses(*engine, examples, batch, all, step, objective).share;
+      std::vector<std::uint32_t> order(size);
+      std::iota(order.begin(), order.end(), 0U);
+      for (int i = 0; i < 5; ++i) {
+        std::rotate(order.begin(), order.begin() + 4, order.end());
+        std::swap(order[static_cast<std::size_t>(i)], order[9]);
+        const StepLosses shuffled = compute_losses(*engine, examples, batch, all, step, objective, order).share;
+        EXPECT_EQ(shuffled.losses, straight.losses);
+        EXPECT_EQ(shuffled.counts, straight.counts);
+      }
+      EXPECT_NE(straight.losses.front(), straight.losses.back());
+    }
+  }
+}
+
+TEST(Reproducibility, a_learning_rate_of_0_leaves_every_bit) {
+  const TinyProject project;
+  const auto digests = [&](const std::string& storage, const std::string& steps) {
+    const std::string run = "output/folder=" + storage;
+    const json summary =
+        project.trained({run, "zo/learning rate=0", "zo/steps=" + steps, "precision/storage=" + storage,
+                         "output/evaluate every=0", "zo/batch=1", "zo/weight decay=0.5"});
+    const json trajectory = project.json({"inspect", storage, "--json"});
+    EXPECT_EQ(trajectory.at("steps").size(), std::stoul(steps));
+    return std::pair{summary.at("theta_digest"), trajectory.at("theta0_digest")};
+  };
+  for (const auto& [storage, steps] : {std::pair{"bf16", "1000"}, {"fp16", "100"}, {"fp32", "100"}}) {
+    const auto [last, first] = digests(storage, steps);
+    EXPECT_EQ(last, first) << storage;
+  }
+}
+
+TEST(Reproducibility, a_seed_of_0_is_a_seed) {
+  const TinyProject project;
+  const json zero = project.trained({"output/folder=zero", "zo/seed=0"});
+  expect_same_run(zero, project.trained({"output/folder=again", "zo/seed=0"}));
+  expect_other_run(zero, project.trained({"output/folder=one", "zo/seed=1"}));
+  expect_other_run(zero, project.trained({"output/folder=large", "zo/seed=18446744073709551615"}));
+}
+
+TEST(Reproducibility, the_split_seed_chooses_other_examples) {
+  const TinyProject project;
+  const json zero = project.trained({"output/folder=zero", "data/train examples=20"});
+  expect_other_run(zero, project.trained({"output/folder=one", "data/train examples=20", "data/split seed=1"}));
+}
+
+}  // namespace
+}  // namespace distzo2

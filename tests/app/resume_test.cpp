@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A run that was interrupted goes on to the bits of one that was not.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "io/trajectory_file.hpp"
+#include "tests/support/tiny_project.hpp"
+
+namespace distzo2 {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+const std::vector<std::string> resume{"--resume", "auto"};
+const std::vector<std::string> long_run{"zo/steps=300", "output/evaluate every=70"};
+
+std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more) {
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
+void expect_same_run(const json& a, const json& b) {
+  for (const char* key : {"steps", "theta_digest", "trajectory_digest", "initial", "final"}) {
+    EXPECT_EQ(a.at(key), b.at(key)) << key;
+  }
+}
+
+/// metrics.jsonl without what the clock says; a step that was recorded but not yet written there has no times.
+std::vector<json> without_times(std::vector<json> metrics) {
+  for (json& line : metrics) {
+    line.erase("seconds");
+    line.erase("tokens");
+  }
+  return metrics;
+}
+
+std::uintmax_t size_of(const fs::path& path) {
+  std::error_code missing;
+  const std::uintmax_t size = fs::file_size(path, missing);
+  return missing ? 0 : size;
+}
+
+/// Starts the run and kills it once its trajectory has so many bytes. Returns false where it had ended before.
+bool kill_at_bytes(const TinyProject& project, const std::vector<std::string>& words, std::uintmax_t bytes) {
+  RunningProgram program(words, project.here());
+  while (program.running() && size_of(project.path("run/trajectory.zoj")) < bytes) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  program.send(SIGKILL);
+  return program.wait().signal == SIGKILL;
+}
+
+/// Cuts so many bytes off the trajectory, and takes away what is written after the last step: what a process that died
+/// leaves.
+void cut_back(const TinyProject& project, std::uintmax_t bytes) {
+  const fs::path file = project.path("run/trajectory.zoj");
+  fs::resize_file(file, fs::file_size(file) - bytes);
+  fs::remove(project.path("run/summary.json"));
+  fs::remove_all(project.path("run/final"));
+}
+
+std::uintmax_t record_bytes(const TinyProject& project) {
+  const Trajectory t = read_trajectory(project.path("run/trajectory.zoj"));
+  const std::uint64_t q = t.steps.front().c.size();
+  return 28 + 20 * q + 8 * t.steps.front().losses.size();
+}
+
+TEST(Resume, after_kills_at_any_step_gives_the_digest_of_an_uninterrupted_run) {
+  const TinyProject whole;
+  const json expected = whole.trained(long_run);
+  const TinyProject project;
+  const std::vector<std::string> words = train_words("deck.yaml", long_run, resume);
+  for (const std::uintmax_t records : {1U, 40U, 75U, 150U, 290U}) {
+    EXPECT_TRUE(kill_at_bytes(project, words, 600 + 64 * records));
+  }
+  expect_same_run(project.trained(long_run, resume), expected);
+  expect_each_step_once(project.metrics(), 300);
+  EXPECT_EQ(without_times(project.metrics()), without_times(whole.metrics()));
+}
+
+TEST(Resume, after_a_kill_at_any_moment_of_the_start_begins_at_step_0) {
+  const TinyProject project;
+  json first;
+  for (const int milliseconds : {0, 5, 15, 30, 50, 80}) {
+    fs::remove_all(project.path("run"));
+    {
+      RunningProgram program(train_words("deck.yaml", {}, resume), project.here());
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+      program.send(SIGKILL);
+      program.wait();
+    }
+    const json summary = project.trained({}, resume);
+    first = first.is_null() ? summary : first;
+    expect_same_run(summary, first);
+    expect_each_step_once(project.metrics(), 12);
+  }
+}
+
+TEST(Resume, after_a_kill_in_the_final_export_writes_the_model) {
+  const TinyProject project;
+  const json expected = project.trained();
+  const std::string model = text_of_file(project.path("run/final/model.safetensors"));
+  const std::vector<json> metrics = project.metrics();
+  for (const std::uintmax_t records : {0U, 1U}) {  // with and without the record of theta's last digest
+    cut_back(project, 64 * records);
+    project.write("run/final.partial/model.safetensors", "half of it");
+    expect_same_run(project.trained({}, resume), expected);
+    EXPECT_EQ(text_of_file(project.path("run/final/model.safetensors")), model);
+    EXPECT_FALSE(fs::exists(project.path("run/final.partial")));
+    EXPECT_EQ(project.metrics(), metrics);
+  }
+}
+
+TEST(Resume, writes_a_best_model_that_could_not_be_written) {
+  const TinyProject project;
+  const std::vector<std::string> sets{"zo/learning rate=3e-4", "output/evaluate every=1", "zo/steps=40"};
+  project.trained(sets);
+  const std::string best = text_of_file(project.path("run/best/model.safetensors"));
+  ASSERT_FALSE(best.empty());
+  const std::vector<json> metrics = without_times(project.metrics());
+  fs::remove_all(project.path("run"));
+  project.write("run/best", "a file in the model's place");
+  EXPECT_EQ(project.train(sets).exit_code, 3);
+  fs::remove(project.path("run/best"));
+  project.trained(sets, resume);
+  EXPECT_TRUE(text_of_file(project.path("run/best/model.safetensors")) == best);
+  EXPECT_EQ(without_times(project.metrics()), metrics);
+}
+
+TEST(Resume, cuts_a_torn_record_off) {
+  const TinyProject project;
+  const json expected = project.trained();
+  for (const std::uintmax_t bytes : {1U, 63U, 64U + 1, 64U * 5 + 20}) {
+    cut_back(project, bytes);
+    expect_same_run(project.trained({}, resume), expected);
+    expect_each_step_once(project.metrics(), 12);
+  }
+}
+
+TEST(Resume, refuses_a_trajectory_with_a_changed_bit) {
+  const TinyProject project;
+  project.trained();
+  cut_back(project, 64);
+  std::string bytes = text_of_file(project.path("run/trajectory.zoj"));
+  bytes[bytes.size() - 64 * 9 + 20] = static_cast<char>(bytes[bytes.size() - 64 * 9 + 20] ^ 4);  // in step 3 of 0 to 11
+  project.write("run/trajectory.zoj", bytes);
+  const ProgramResult result = project.train({}, resume);
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.err,
+            "distzo2: " + project.path("run/trajectory.zoj").string() + ": record 4: its checksum does not fit\n");
+  EXPECT_EQ(text_of_file(project.path("run/trajectory.zoj")), bytes);
+}
+
+TEST(Resume, refuses_a_deck_with_other_mathematics_naming_the_key) {
+  const TinyProject project;
+  const json expected = project.trained();
+  cut_back(project, 64 * 5);
+  const std::string before = text_of_file(project.path("run/trajectory.zoj"));
+  for (const auto& [set, named] : {std::pair{"zo/learning rate=2e-3", "zo/learning rate: 0.002 was 0.001"},
+                                   {"zo/seed=0", "zo/seed: 0 was 7"},
+                                   {"zo/directions=2", "zo/directions: 2 was 1"},
+                                   {"precision/storage=bf16", "precision/storage: bf16 was fp32"},
+                                   {"zo/clip=3", "zo/clip: 3 was 0"},
+                                   {"data/train examples=30", "data/train examples: 30 was all"}}) {
+    const ProgramResult result = project.train({set}, resume);
+    EXPECT_EQ(result.exit_code, 2) << set;
+    EXPECT_NE(result.err.find(named), std::string::npos) << result.err;
+  }
+  fs::copy_file(project.path("train.tsv"), project.path("kept.tsv"));
+  project.write("train.tsv", text_of_file(project.path("kept.tsv")) + "one more\t1\n");
+  const ProgramResult data = project.train({}, resume);
+  EXPECT_EQ(data.exit_code, 2);
+  EXPECT_NE(data.err.find("the training examples are not those"), std::string::npos) << data.err;
+  fs::rename(project.path("kept.tsv"), project.path("train.tsv"));
+  const TinyProject other("llama_untied");
+  const ProgramResult model = project.train({"model/folder=" + other.path("model").string()}, resume);
+  EXPECT_EQ(model.exit_code, 2);
+  EXPECT_NE(model.err.find("other weights"), std::string::npos) << model.err;
+
+  EXPECT_EQ(text_of_file(project.path("run/trajectory.zoj")), before);
+  // What does not enter the mathematics may change: where the run's files lie, and how it is logged.
+  fs::rename(project.path("model"), project.path("moved"));
+  expect_same_run(
+      project.trained(
+          {"model/folder=moved", "output/log every=1", "parallel/threads=1", "checkpoint/trajectory sync=0 s"}, resume),
+      expected);
+  const json exported = project.json({"export", "--trajectory", "run", "--output", "theta", "--json"});
+  EXPECT_EQ(exported.at("theta_digest"), expected.at("theta_digest"));  // the run's deck names the model's new place
+}
+
+TEST(Resume, of_a_finished_run_says_so_and_changes_nothing) {
+  const TinyProject project;
+  project.trained();
+  const auto state = [&] {
+    std::vector<std::string> files;
+    for (const auto& entry : fs::recursive_directory_iterator(project.path("run"))) {
+      if (entry.is_regular_file()) {
+        files.push_back(entry.path().string() + text_of_file(entry.path()));
+      }
+    }
+    return files;
+  };
+  const auto before = state();
+  const ProgramResult result = project.train({}, resume);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_NE(result.out.find("is finished"), std::string::npos) << result.out;
+  EXPECT_EQ(result.err, "");
+  EXPECT_TRUE(state() == before);
+}
+
+TEST(Resume, without_a_run_starts_one) {
+  const TinyProject project;
+  const json expected = project.trained();
+  fs::remove_all(project.path("run"));
+  expect_same_run(project.trained({}, resume), expected);
+}
+
+TEST(Resume, without_a_folder_in_the_deck_takes_the_newest_run_of_this_deck) {
+  const TinyProject project;
+  std::string deck = text_of_file(project.path("deck.yaml"));
+  deck.erase(deck.find("  folder: run\n"), 14);
+  project.write("deck.yaml", deck);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(project.train().exit_code, 0);
+  }
+  const json expected = project.summary("runs/deck-001");
+  expect_same_run(project.summary("runs/deck-002"), expected);
+  fs::create_directories(project.path("runs/deck-0x9"));
+  fs::create_directories(project.path("runs/other-777"));
+  fs::remove(project.path("runs/deck-002/summary.json"));
+  const fs::path file = project.path("runs/deck-002/trajectory.zoj");
+  fs::resize_file(file, fs::file_size(file) - 64 * 4);
+  EXPECT_EQ(project.train({}, resume).exit_code, 0);
+  expect_same_run(project.summary("runs/deck-002"), expected);
+  EXPECT_FALSE(fs::exists(project.path("runs/deck-003")));
+}
+
+TEST(Resume, gives_equal_bits_for_every_form_of_the_method) {
+  const std::vector<std::vector<std::string>> forms{
+      {"zo/directions=3", "zo/difference=forward", "zo/objective=language model", "zo/weight decay=0.5", "zo/warm-up=4",
+       "zo/schedule=cosine"},
+      {"zo/clip=1", "zo/kind=rademacher", "zo/steps=30"},
+      {"precision/storage=bf16", "precision/round every=5", "zo/schedule=linear"},
+      {"precision/storage=fp16", "precision/compute=bf16", "zo/directions=2", "precision/rounding=nearest"},
+      {"zo/batch=70", "zo/directions=2"}};  // more than an epoch a step
+  for (const auto& form : forms) {
+    SCOPED_TRACE(form.front());
+    const TinyProject project("opt");
+    const json expected = project.trained(form);
+    for (const std::uintmax_t records : {1U, 4U, 9U}) {
+      cut_back(project, record_bytes(project) * records - 3);
+      expect_same_run(project.trained(form, resume), expected);
+    }
+  }
+}
+
+TEST(Resume, waits_for_no_other_process_in_the_folder_but_refuses) {
+  const TinyProject project;
+  RunningProgram first(train_words("deck.yaml", {"zo/steps=100000"}, {}), project.here());
+  while (first.running() && size_of(project.path("run/trajectory.zoj")) < 1000) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const ProgramResult second = project.train({"zo/steps=100000"}, resume);
+  EXPECT_EQ(second.exit_code, 2);
+  EXPECT_NE(second.err.find("another process"), std::string::npos) << second.err;
+  first.send(SIGTERM);
+  EXPECT_EQ(first.wait().exit_code, 75);
+}
+
+TEST(Resume, goes_on_after_a_disk_that_was_full) {
+  const TinyProject project;
+  const json expected = project.trained(with(long_run, {"output/write models=never"}));
+  fs::remove_all(project.path("run"));
+  // Files may have 20 blocks of 512 bytes; the signal that the kernel sends for more is ignored, so that writing fails.
+  const ProgramResult full = project.train(with(long_run, {"output/write models=never"}), {},
+                                           {.wrapper = {"sh", "-c", "trap '' XFSZ; ulimit -f 20; exec \"$0\" \"$@\""}});
+  EXPECT_EQ(full.exit_code, 3);
+  EXPECT_EQ(full.err.find("distzo2: "), 0U) << full.err;
+  EXPECT_EQ(std::count(full.err.begin(), full.err.end(), '\n'), 1) << full.err;
+  EXPECT_NE(full.err.find((project.path("run") / "").string()), std::string::npos) << full.err;
+  expect_same_run(project.trained(with(long_run, {"output/write models=never"}), resume), expected);
+  expect_each_step_once(project.metrics(), 300);
+}
+
+}  // namespace
+}  // namespace distzo2

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Signals, the time limit, and losses that are not finite or grow.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "io/trajectory_file.hpp"
+#include "tests/support/tiny_project.hpp"
+
+namespace distzo2 {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+const std::vector<std::string> resume{"--resume", "auto"};
+
+void expect_same_run(const json& a, const json& b) {
+  for (const char* key : {"steps", "theta_digest", "trajectory_digest", "initial", "final"}) {
+    EXPECT_EQ(a.at(key), b.at(key)) << key;
+  }
+}
+
+void wait_for_text(RunningProgram& program, const std::string& text) {
+  while (program.running() && program.out().find(text) == std::string::npos) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+/// Stopped, resumable: exit code 75, a whole trajectory, no final model, and a line that says how to go on.
+void expect_stopped(const TinyProject& project, const ProgramResult& result) {
+  EXPECT_EQ(result.exit_code, 75) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_NE(result.out.find("--resume auto"), std::string::npos) << result.out;
+  const Trajectory t = read_trajectory(project.path("run/trajectory.zoj"));
+  EXPECT_FALSE(t.torn);
+  EXPECT_GE(t.steps.size(), 1U);
+  expect_each_step_once(project.metrics(), t.steps.size());
+  EXPECT_FALSE(fs::exists(project.path("run/final")));
+  EXPECT_FALSE(fs::exists(project.path("run/summary.json")));
+}
+
+TEST(Stop, signals_end_the_run_after_a_step_and_it_goes_on_to_the_same_bits) {
+  const std::vector<std::string> sets{"zo/steps=400", "output/evaluate every=0"};
+  const TinyProject whole;
+  const json expected = whole.trained(sets);
+  const TinyProject project;
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+    RunningProgram program(train_words("deck.yaml", sets, resume), project.here());
+    wait_for_text(program, "step ");
+    program.send(signal);
+    expect_stopped(project, program.wait());
+  }
+  expect_same_run(project.trained(sets, resume), expected);
+  expect_each_step_once(project.metrics(), 400);
+}
+
+TEST(Stop, a_time_limit_ends_the_run_after_a_step_and_counts_anew_on_resume) {
+  const std::vector<std::string> sets{"zo/steps=30", "checkpoint/time limit=0.02 s"};
+  const TinyProject project;
+  int runs = 0;
+  ProgramResult result = project.train(sets, resume);
+  for (; result.exit_code == 75 && runs < 100; ++runs) {
+    expect_stopped(project, result);
+    result = project.train(sets, resume);
+  }
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_GE(runs, 1);
+  const TinyProject whole;
+  expect_same_run(project.summary(), whole.trained({"zo/steps=30"}));
+}
+
+TEST(Stop, a_second_interrupt_ends_the_program_at_once) {
+  const TinyProject project;
+  const std::vector<std::string> sets{"zo/batch=3000", "zo/directions=8"};  // a step takes seconds
+  RunningProgram program(train_words("deck.yaml", sets), project.here());
+  wait_for_text(program, "store ");
+  program.send(SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(program.running());  // the step goes on
+  program.send(SIGINT);
+  const auto sent = std::chrono::steady_clock::now();
+  const ProgramResult result = program.wait();
+  EXPECT_EQ(result.signal, SIGINT);
+  EXPECT_LT(std::chrono::steady_clock::now() - sent, std::chrono::seconds(2));
+  EXPECT_EQ(read_trajectory(project.path("run/trajectory.zoj")).steps.size(), 0U);
+}
+
+/// A model with logits of 1e10 or so: its first step is finite and so large that the later ones are not.
+class ExplodingProject : public TinyProject {
+public:
+  ExplodingProject() {
+    std::string weights = text_of_file(path("model/model.safetensors"));
+    for (std::size_t at = weights.size() - 32 * sizeof(float); at < weights.size(); at += sizeof(float)) {
+      float value = 0;  // of the final norm, the last tensor of the file
+      std::memcpy(&value, weights.data() + at, sizeof value);
+      value *= 1e10F;
+      std::memcpy(weights.data() + at, &value, sizeof value);
+    }
+    write("model/model.safetensors", weights);
+  }
+};
+
+TEST(NonFinite, skip_records_a_step_that_changes_nothing_and_goes_on) {
+  const ExplodingProject project;
+  const std::vector<std::string> sets = {"zo/learning rate=1", "zo/steps=6", "zo/weight decay=0.1"};
+  const json summary = project.trained(sets);
+  const json trajectory = project.json({"inspect", "run", "--json"});
+  ASSERT_EQ(trajectory.at("steps").size(), 6U);
+  int skipped = 0;
+  const auto digest_at = [&](std::size_t t) {
+    const std::string step = std::to_string(t);
+    return project.json({"export", "--trajectory", "run", "--step", step, "--output", "theta" + step, "--json"})
+        .at("theta_digest");
+  };
+  for (std::size_t t = 0; t < 6; ++t) {
+    const json& step = trajectory.at("steps").at(t);
+    const bool finite = std::ranges::none_of(step.at("losses"), [](const json& l) { return l.is_null(); });
+    EXPECT_EQ(digest_at(t) == digest_at(t + 1), !finite) << step;
+    fs::remove_all(project.path("theta" + std::to_string(t)));
+    fs::remove_all(project.path("theta" + std::to_string(t + 1)));
+    if (!finite) {
+      EXPECT_EQ(step.at("c"), json({0.0}));
+      EXPECT_EQ(step.at("wd"), 0.0);
+      ++skipped;
+    }
+  }
+  EXPECT_GT(skipped, 0);
+  EXPECT_LT(skipped, 6);
+  const std::vector<json> metrics = project.metrics();  // every line is JSON: what is not a number is null
+  expect_each_step_once(metrics, 6);
+  EXPECT_TRUE(std::ranges::any_of(metrics, [](const json& m) { return m.contains("loss") && m.at("loss").is_null(); }));
+
+  fs::remove(project.path("run/summary.json"));
+  const fs::path file = project.path("run/trajectory.zoj");
+  fs::resize_file(file, fs::file_size(file) - 64 * 3);
+  expect_same_run(project.trained(sets, resume), summary);
+  EXPECT_EQ(project.metrics().size(), metrics.size());
+}
+
+TEST(NonFinite, stop_ends_the_run_before_the_step_is_recorded) {
+  const ExplodingProject project;
+  const std::vector<std::string> sets{"zo/learning rate=1", "zo/steps=6", "zo/non-finite=stop"};
+  const ProgramResult result = project.train(sets);
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_EQ(result.err.find("distzo2: step "), 0U) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
+  EXPECT_NE(result.err.find("zo/learning rate"), std::string::npos);
+  const Trajectory t = read_trajectory(project.path("run/trajectory.zoj"));
+  EXPECT_GT(t.steps.size(), 0U);
+  EXPECT_LT(t.steps.size(), 6U);
+  EXPECT_NE(result.err.find("step " + std::to_string(t.steps.size() + 1) + ":"), std::string::npos) << result.err;
+  EXPECT_EQ(project.train(sets, resume).exit_code, 4);  // again at the same step
+}
+
+TEST(Diverged, twenty_steps_without_a_finite_loss_end_the_run) {
+  const ExplodingProject project;
+  const ProgramResult result = project.train({"zo/learning rate=1", "zo/steps=100"});
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_EQ(result.err.find("distzo2: step "), 0U) << result.err;
+  EXPECT_LT(read_trajectory(project.path("run/trajectory.zoj")).steps.size(), 40U);
+  EXPECT_EQ(project.train({"zo/learning rate=1", "zo/steps=60", "zo/diverged factor=0", "output/folder=on"}).exit_code,
+            0);
+}
+
+TEST(Diverged, a_mean_loss_beyond_the_factor_ends_the_run) {
+  const TinyProject project;
+  const std::vector<std::string> sets{"zo/steps=2000", "zo/learning rate=2e-2", "zo/diverged factor=1.5",
+                                      "output/evaluate every=0"};
+  const ProgramResult result = project.train(sets);
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_NE(result.err.find("zo/diverged factor"), std::string::npos) << result.err;
+  const std::vector<StepRecord> steps = read_trajectory(project.path("run/trajectory.zoj")).steps;
+  ASSERT_GE(steps.size(), 40U);
+  const auto mean = [&](std::size_t first) {
+    double sum = 0;
+    for (std::size_t t = first; t < first + 20; ++t) {
+      sum += (steps[t].losses[0] + steps[t].losses[1]) / 2;
+    }
+    return sum / 20;
+  };
+  EXPECT_GT(mean(steps.size() - 20), 1.5 * mean(0));
+  if (steps.size() > 40) {
+    EXPECT_LE(mean(steps.size() - 21), 1.5 * mean(0));
+  }
+  EXPECT_EQ(project.train(sets, resume).exit_code, 4);  // a function of the records: no step is done again
+  EXPECT_EQ(read_trajectory(project.path("run/trajectory.zoj")).steps.size(), steps.size());
+}
+
+}  // namespace
+}  // namespace distzo2
