@@ -51,12 +51,43 @@ TEST(Stop, signals_end_the_run_after_a_step_and_it_goes_on_to_the_same_bits) {
   const TinyProject project;
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
     RunningProgram program(train_words("deck.yaml", sets, resume), project.here());
-    wait_for_text(program, "step ");
+    wait_for_text(program, "tokens/s");
     program.send(signal);
     expect_stopped(project, program.wait());
   }
   expect_same_run(project.trained(sets, resume), expected);
   expect_each_step_once(project.metrics(), 400);
+}
+
+TEST(Stop, a_signal_ends_an_evaluation_and_it_is_made_on_resume) {
+  std::string rows = "sentence\tlabel\n";
+  for (int i = 0; i < 4000; ++i) {
+    rows += "row " + std::to_string(i) + (i % 2 == 0 ? " even\t0\n" : " odd\t1\n");
+  }
+  const std::vector<std::string> sets{"data/test=dev.tsv", "data/dev=large.tsv", "output/log every=1"};
+  const TinyProject whole;
+  whole.write("large.tsv", rows);
+  const json expected = whole.trained(sets);
+  const TinyProject project;
+  project.write("large.tsv", rows);
+  for (const auto& [shown, steps] : {std::pair{"store ", 0U}, {"step  5/12", 5U}, {"step 12/12", 12U}}) {
+    RunningProgram program(train_words("deck.yaml", sets, resume), project.here());
+    wait_for_text(program, shown);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    program.send(SIGTERM);
+    const ProgramResult result = program.wait();
+    EXPECT_EQ(result.exit_code, 75) << result.err;
+    EXPECT_EQ(result.err, "");
+    EXPECT_EQ(read_trajectory(project.path("run/trajectory.zoj")).steps.size(), steps);
+    EXPECT_FALSE(fs::exists(project.path("run/summary.json")));
+  }
+  expect_same_run(project.trained(sets, resume), expected);
+  const auto evaluations = [](const TinyProject& p) {
+    std::vector<json> list = p.metrics();
+    std::erase_if(list, [](const json& line) { return !line.contains("evaluation"); });
+    return list;
+  };
+  EXPECT_EQ(evaluations(project), evaluations(whole));
 }
 
 TEST(Stop, a_time_limit_ends_the_run_after_a_step_and_counts_anew_on_resume) {
