@@ -27,7 +27,8 @@ ExitCode train_command(const TrainOptions& options);
 
 struct EvaluateOptions {
   DeckOptions deck;
-  std::filesystem::path model;  // in place of the deck's; empty: the deck's
+  std::filesystem::path model;        // in place of the deck's; empty: the deck's
+  std::filesystem::path predictions;  // where not empty: a JSON object an example, its label, prediction and scores
 };
 ExitCode evaluate_command(const EvaluateOptions& options);
 

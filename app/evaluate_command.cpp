@@ -5,7 +5,9 @@
 #include "app/machine.hpp"
 #include "app/progress.hpp"
 #include "app/step_losses.hpp"
+#include "core/objective.hpp"
 #include "io/hf_config.hpp"
+#include "io/output_file.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -47,7 +49,17 @@ ExitCode evaluate_command(const EvaluateOptions& options) {
     if (terminal) std::fflush(stdout);
     return true;
   };
-  const EvaluationResult result = evaluate(*engine, set.examples, data.objective, show).value();
+  std::string predictions;
+  std::size_t example = 0;
+  const auto each = [&](std::span<const double> scores) {
+    predictions +=
+        nlohmann::ordered_json{
+            {"label", set.examples[example++].label}, {"predicted", predict(scores)}, {"scores", scores}}
+            .dump() +
+        "\n";
+  };
+  const EvaluationResult result = evaluate(*engine, set.examples, data.objective, show, each).value();
+  if (!options.predictions.empty()) write_file(options.predictions, predictions);
   if (terminal) fmt::print("\r\x1b[K");
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.deck.json) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/machine.hpp"
 
+#include "core/kernels/gemm_kokkosblas.hpp"
 #include "core/simd/kernels.hpp"
 
 #include <sys/sysinfo.h>
@@ -24,11 +25,8 @@ nlohmann::ordered_json machine_object() {
       processor = line.substr(line.find(':') + 2);
   struct sysinfo info = {};
   const double memory = ::sysinfo(&info) == 0 ? static_cast<double>(info.totalram) * info.mem_unit : 0.0;
-  return {{"host", host.data()},
-          {"processor", processor},
-          {"cores", std::thread::hardware_concurrency()},
-          {"memory_bytes", memory},
-          {"instruction_set", simd_kernels().name}};
+  return {{"host", host.data()},           {"processor", processor}, {"cores", std::thread::hardware_concurrency()},
+          {"threads", host_concurrency()}, {"memory_bytes", memory}, {"instruction_set", simd_kernels().name}};
 }
 
 }  // namespace distzo2

@@ -105,6 +105,8 @@ int main(int argc, char** argv) {
       *app.add_subcommand("evaluate", "accuracy, confusion counts and loss of a model on a deck's data");
   add_deck(evaluate_app, evaluate.deck);
   evaluate_app.add_option("--model", evaluate.model, "a model folder in place of the deck's");
+  evaluate_app.add_option("--predictions", evaluate.predictions,
+                          "write label, prediction and candidate scores of every example to this JSONL file");
   evaluate_app.add_flag("--json", evaluate.deck.json, "print JSON");
   evaluate_app.callback([&] {
     threads = [&] { return threads_of(evaluate.deck); };

@@ -64,7 +64,8 @@ ComputedLosses compute_losses(Engine& engine, std::span<const Example> examples,
 }
 
 std::optional<EvaluationResult> evaluate(Engine& engine, std::span<const Example> examples, Objective objective,
-                                         const std::function<bool(std::size_t)>& go_on) {
+                                         const std::function<bool(std::size_t)>& go_on,
+                                         const std::function<void(std::span<const double>)>& each) {
   EvaluationSum sum;
   std::vector<double> log_prob;
   for (int begin = 0, end = 0; begin < std::ssize(examples); begin = end) {
@@ -75,7 +76,10 @@ std::optional<EvaluationResult> evaluate(Engine& engine, std::span<const Example
     const PackedExamples packed = pack_examples(examples, rows, Candidates::all);
     log_prob.resize(packed.batch.terms.size());
     engine.forward(packed.batch, clean_perturbation(), log_prob);
-    for (const ExampleTerms& terms : packed.examples) add_example(sum, objective, log_prob, terms);
+    for (const ExampleTerms& terms : packed.examples) {
+      add_example(sum, objective, log_prob, terms);
+      if (each) each(candidate_scores(log_prob, terms));
+    }
   }
   return EvaluationResult{sum.accuracy(), sum.mean_loss(), sum.examples, sum.confusion};
 }

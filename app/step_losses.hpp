@@ -30,9 +30,11 @@ ComputedLosses compute_losses(Engine& engine, std::span<const Example> examples,
                               std::span<const std::uint32_t> order = {});
 
 /// Accuracy, loss and confusion counts of the model as it is, pending records applied. `go_on(examples done)` is asked
-/// between passes; where it says no, the evaluation is given up and nothing is returned.
+/// between passes; where it says no, the evaluation is given up and nothing is returned. `each`, where given, sees
+/// every example's candidate scores (mean token log-probabilities) in order.
 std::optional<EvaluationResult> evaluate(Engine& engine, std::span<const Example> examples, Objective objective,
-                                         const std::function<bool(std::size_t)>& go_on);
+                                         const std::function<bool(std::size_t)>& go_on,
+                                         const std::function<void(std::span<const double>)>& each = {});
 
 /// The largest batch that a step or an evaluation of these examples packs: rows and terms.
 struct BatchSize {

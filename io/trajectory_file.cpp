@@ -2,6 +2,7 @@
 #include "io/trajectory_file.hpp"
 
 #include "core/error.hpp"
+#include "io/output_file.hpp"
 #include "io/trajectory_format.hpp"
 
 #include <fcntl.h>
@@ -50,6 +51,7 @@ TrajectoryWriter::TrajectoryWriter(const std::filesystem::path& path, const Traj
   write(encode_header(header));
   sync();
   if (::rename(partial.c_str(), path.c_str()) != 0) throw system_error(path_, "renaming it into place");
+  sync_folder(path.parent_path());
   start_syncing(sync_s);
 }
 
@@ -81,10 +83,8 @@ void TrajectoryWriter::start_syncing(double sync_s) {
       wake_.wait_for(lock, period, [this] { return stop_; });
       if (!std::exchange(dirty_, false)) continue;
       lock.unlock();
-      const bool failed = ::fdatasync(file_) != 0;
-      const auto failure = failed ? std::make_exception_ptr(system_error(path_, "syncing it")) : nullptr;
+      sync_file();
       lock.lock();
-      if (failed) failure_ = failure;  // never tried again: what the system dropped cannot be known
     }
   });
 }
@@ -116,8 +116,17 @@ void TrajectoryWriter::append(const DigestRecord& record) {
 }
 
 void TrajectoryWriter::sync() {
+  sync_file();
   fail_if_failed();
-  if (::fdatasync(file_) != 0) throw system_error(path_, "syncing it");
+}
+
+void TrajectoryWriter::sync_file() {
+  // One at a time: the system reports a failure to one caller only, and the other must not take its own for success.
+  const std::lock_guard one(sync_mutex_);
+  if (::fdatasync(file_) == 0) return;
+  const auto failure = std::make_exception_ptr(system_error(path_, "syncing it"));
+  const std::lock_guard lock(mutex_);
+  failure_ = failure;  // never tried again: what the system dropped cannot be known
 }
 
 }  // namespace distzo2

@@ -56,7 +56,7 @@ std::uint64_t trajectory_digest(const std::vector<StepRecord>& steps);
 /// throws Error (file) from the next call.
 class TrajectoryWriter {
 public:
-  /// A new file; the path must not exist.
+  /// A new file, in place of one that stands there.
   TrajectoryWriter(const std::filesystem::path& path, const TrajectoryHeader& header, double sync_s);
   /// Goes on after `found`, cutting a torn tail off.
   TrajectoryWriter(const std::filesystem::path& path, const Trajectory& found, double sync_s);
@@ -71,13 +71,15 @@ public:
 private:
   void write(const std::string& bytes);
   void start_syncing(double sync_s);
+  void sync_file();
   void fail_if_failed();
 
   std::filesystem::path path_;
   int file_ = -1;
   TrajectoryHeader header_;
   bool sync_each_ = false;
-  std::mutex mutex_;
+  std::mutex sync_mutex_;  // held by the one that syncs
+  std::mutex mutex_;       // of what follows
   std::condition_variable wake_;
   bool dirty_ = false, stop_ = false;
   std::exception_ptr failure_;
