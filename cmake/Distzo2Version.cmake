@@ -3,9 +3,9 @@
 set(version_folder "${PROJECT_BINARY_DIR}/generated")
 string(REPLACE ";" ", " kokkos_devices "${Kokkos_DEVICES}")
 pkg_check_modules(OPENBLAS QUIET openblas)
-find_file(trilinos_version_header Trilinos_version.h PATHS ${TeuchosCore_INCLUDE_DIRS} NO_DEFAULT_PATH)
-if(trilinos_version_header)  # Teuchos has no version of its own
-  file(STRINGS "${trilinos_version_header}" line REGEX "define TRILINOS_VERSION_STRING")
+set(trilinos_version_file "${TeuchosCore_DIR}/../Trilinos/TrilinosConfigVersion.cmake")
+if(EXISTS "${trilinos_version_file}")  # Teuchos has no version of its own
+  file(STRINGS "${trilinos_version_file}" line REGEX "set\\(PACKAGE_VERSION \"")
   string(REGEX REPLACE ".*\"(.*)\".*" "\\1" TeuchosCore_VERSION "${line}")
 endif()
 foreach(name KokkosKernels_VERSION OPENBLAS_VERSION TeuchosCore_VERSION)
