@@ -5,7 +5,7 @@ string(REPLACE ";" ", " kokkos_devices "${Kokkos_DEVICES}")
 pkg_check_modules(OPENBLAS QUIET openblas)
 set(trilinos_version_file "${TeuchosCore_DIR}/../Trilinos/TrilinosConfigVersion.cmake")
 if(EXISTS "${trilinos_version_file}")  # Teuchos has no version of its own
-  file(STRINGS "${trilinos_version_file}" line REGEX "set\\(PACKAGE_VERSION \"")
+  file(STRINGS "${trilinos_version_file}" line LIMIT_COUNT 1 REGEX "^set\\(PACKAGE_VERSION \"")
   string(REGEX REPLACE ".*\"(.*)\".*" "\\1" TeuchosCore_VERSION "${line}")
 endif()
 foreach(name KokkosKernels_VERSION OPENBLAS_VERSION TeuchosCore_VERSION)
