@@ -98,17 +98,19 @@ LoadedData load_data(const RunConfig& config, const ModelConfig& model, Sets set
   data.options.truncate = section.truncate;
   data.options.max_length = static_cast<int>(std::min<std::int64_t>(section.max_length, model.max_positions));
 
-  if (!section.train.empty() && (sets == Sets::all || section.dev.empty())) {
+  // An evaluation reads one set alone: the test file, else the dev file, else what is drawn from the training file.
+  const bool all = sets == Sets::all;
+  const bool dev_from_train = section.dev.empty() && section.dev_examples.value_or(0) > 0;
+  if (!section.train.empty() && (all || (section.test.empty() && dev_from_train))) {
     const Dataset train = read_dataset(section.train);
-    const bool dev_from_train = section.dev.empty() && section.dev_examples.value_or(0) > 0;
     const std::uint32_t dev_count =
         dev_from_train ? count_of(section.dev_examples, train, "data/dev examples").value_or(0) : 0;
     const RowSplit split = split_rows(section.split_seed, train.rows(),
                                       count_of(section.train_examples, train, "data/train examples"), dev_count);
-    if (sets == Sets::all) data.train = make_set(data, train, split.train, model);
+    if (all) data.train = make_set(data, train, split.train, model);
     if (dev_from_train) data.dev = make_set(data, train, split.dev, model);
   }
-  if (!section.dev.empty()) {
+  if (!section.dev.empty() && (all || section.test.empty())) {
     const Dataset dev = read_dataset(section.dev);
     data.dev = make_set(
         data, dev,

@@ -169,6 +169,9 @@ int main(int argc, char** argv) {
     const std::string unknown = unknown_command(app, argc, argv);
     report((unknown.empty() ? error.what() : unknown) + "; see distzo2 --help");
     return static_cast<int>(ExitCode::usage);
+  } catch (const Error& error) {  // --version looks at the processor and at DISTZO2_ISA
+    report(error.what());
+    return static_cast<int>(error.code());
   }
 
   // 2. The command.
