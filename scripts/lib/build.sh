@@ -14,7 +14,8 @@ build_preset() {
 }
 
 # run_tests PRESET LABELS: failed tests show their output; the last lines are ctest's summary, kept in tests.log too.
+# Several programs of several threads share the cores here: threads that wait must not spin.
 run_tests() {
-  ctest --test-dir "$root/build/$1" -L "$2" -j "$jobs" --output-on-failure --no-tests=error --timeout 600 |
+  OMP_WAIT_POLICY=passive ctest --test-dir "$root/build/$1" -L "$2" -j "$jobs" --output-on-failure --no-tests=error --timeout 600 |
     tee "$root/build/$1/tests.log"
 }
