@@ -51,7 +51,8 @@ struct TokenizedRows {
 std::optional<Example> tokenize(const TaskText& text, const Encode& encode, const PromptOptions& options,
                                 std::string_view where, PromptReport& report);
 
-/// These rows of a data set as examples of a task, in their order, counted and measured; threads over rows. Throws Error (file) where all are dropped.
+/// These rows of a data set as examples of a task, in their order, counted and measured; threads over rows. Throws
+/// Error (file) where all are dropped.
 TokenizedRows tokenize_rows(const Task& task, const Dataset& data, std::span<const std::uint32_t> rows,
                             const Encode& encode, const PromptOptions& options);
 
