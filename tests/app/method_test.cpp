@@ -45,7 +45,8 @@ TEST(Method, forward_difference_of_three_directions_with_decay_and_warm_up) {
 TEST(Method, central_difference_of_two_directions) {
   const TinyProject project;
   project.trained({"zo/directions=2"});
-  for (const json& step : project.json({"inspect", "run", "--json"}).at("steps")) {
+  const json run = project.json({"inspect", "run", "--json"});
+  for (const json& step : run.at("steps")) {
     const auto losses = step.at("losses").get<std::vector<double>>();
     ASSERT_EQ(losses.size(), 4U);
     for (std::size_t k = 0; k < 2; ++k) {
