@@ -19,6 +19,16 @@ namespace distzo2 {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// A finished run has a summary; with a constant learning rate its deck may ask for more steps than were done.
+bool is_finished(const RunFolder& folder, std::uint32_t steps) {
+  return fs::exists(folder.summary()) &&
+         (!fs::exists(folder.trajectory()) || read_trajectory(folder.trajectory()).steps.size() >= steps);
+}
+
+}  // namespace
+
 ExitCode train_command(const TrainOptions& options) {
   // 1. The deck, and the run's folder.
   const RunConfig config = read_run_config(options.deck.deck, options.deck.sets);
@@ -33,7 +43,7 @@ ExitCode train_command(const TrainOptions& options) {
   else
     check_no_run(config);
   if (existing) lock.emplace(*existing);
-  if (existing && fs::exists(existing->summary())) {
+  if (existing && is_finished(*existing, config.zo.steps)) {
     progress.say(fmt::format("{} is finished: {}", existing->path.string(), existing->summary().string()));
     return ExitCode::done;
   }
@@ -50,17 +60,22 @@ ExitCode train_command(const TrainOptions& options) {
   const RunFolder folder = existing ? *existing : new_run_folder(config, options.deck.deck);
   if (!lock) lock.emplace(folder);
   std::vector<StepRecord> records;
+  std::vector<DigestRecord> digests;
   std::unique_ptr<TrajectoryWriter> trajectory;
   if (existing && fs::exists(folder.trajectory())) {
     Trajectory found = read_trajectory(folder.trajectory());
     if (const std::string note = check_same_run(found.header, header, config, folder.trajectory()); !note.empty())
       progress.say("note     " + note);
+    if (found.steps.size() > config.zo.steps)
+      throw Error(ExitCode::usage, fmt::format("zo/steps: {}, but {} holds {}; accepted: that many and more",
+                                               config.zo.steps, folder.trajectory().string(), found.steps.size()));
     if (found.torn)
       progress.say(fmt::format("note     {}: what stands after step {} was not whole and is cut off",
                                folder.trajectory().string(), found.steps.size()));
     replace_text_file(folder.deck(), resolved_deck_yaml(config));
     trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), found, config.checkpoint.trajectory_sync_s);
     records = std::move(found.steps);
+    digests = std::move(found.digests);
   } else {
     replace_text_file(folder.deck(), resolved_deck_yaml(config));
     trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), header, config.checkpoint.trajectory_sync_s);
@@ -100,7 +115,12 @@ ExitCode train_command(const TrainOptions& options) {
 
   // 6. The result.
   const std::uint64_t theta_digest = engine->store().digest();
-  trajectory->append(DigestRecord{config.zo.steps, theta_digest});
+  if (digests.empty() || digests.back().t != config.zo.steps)
+    trajectory->append(DigestRecord{config.zo.steps, theta_digest});
+  else if (digests.back().theta_digest != theta_digest)
+    throw Error(ExitCode::internal,
+                fmt::format("{}: the replay of step {} has digest {:016x}, the run had {:016x}",
+                            folder.trajectory().string(), config.zo.steps, theta_digest, digests.back().theta_digest));
   trajectory->sync();
   if (!evaluations.at(config.zo.steps, true)) return stopped("signal");
   if (writes_models(config, engine->store()))

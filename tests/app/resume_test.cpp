@@ -213,6 +213,35 @@ TEST(Resume, of_a_finished_run_says_so_and_changes_nothing) {
   EXPECT_TRUE(state() == before);
 }
 
+TEST(Resume, with_more_steps_goes_on_where_the_learning_rate_is_constant) {
+  const TinyProject whole;
+  const json expected = whole.trained({"zo/steps=20"});
+  const TinyProject project;
+  project.trained();
+  const ProgramResult fewer = project.train({"zo/steps=9"}, resume);  // it has these steps
+  EXPECT_EQ(fewer.exit_code, 0);
+  EXPECT_NE(fewer.out.find("is finished"), std::string::npos) << fewer.out;
+  EXPECT_EQ(project.train({"zo/steps=20", "zo/schedule=linear"}, resume).exit_code, 2);
+  expect_same_run(project.trained({"zo/steps=20"}, resume), expected);
+  expect_each_step_once(project.metrics(), 20);
+  const TinyProject linear;
+  linear.trained({"zo/schedule=linear"});
+  const ProgramResult refused = linear.train({"zo/steps=20", "zo/schedule=linear"}, resume);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("zo/steps: 20 was 12"), std::string::npos) << refused.err;
+}
+
+TEST(Resume, with_fewer_steps_than_were_done_is_refused) {
+  const TinyProject project;
+  const json expected = project.trained();
+  cut_back(project, 64);
+  const ProgramResult result = project.train({"zo/steps=9"}, resume);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("zo/steps: 9"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("12"), std::string::npos) << result.err;
+  expect_same_run(project.trained({}, resume), expected);
+}
+
 TEST(Resume, without_a_run_starts_one) {
   const TinyProject project;
   const json expected = project.trained();
