@@ -65,7 +65,10 @@ int threads_of(const DeckOptions& options) {
 ExitCode run(const std::function<int()>& threads, const std::function<ExitCode()>& command) {
   try {
     const KokkosScope kokkos(threads ? threads() : 0);
-    return command();
+    const ExitCode code = command();
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    report("what the command prints cannot be written (is the disk full?)");
+    return ExitCode::file;
   } catch (const Error& error) {
     report(error.what());
     return error.code();
@@ -73,6 +76,10 @@ ExitCode run(const std::function<int()>& threads, const std::function<ExitCode()
     report(error.what());
     return ExitCode::file;
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) {
+      report(std::string("what the command prints: ") + error.what());
+      return ExitCode::file;
+    }
     report(std::string("internal error: ") + error.what());
     return ExitCode::internal;
   }

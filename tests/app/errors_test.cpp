@@ -230,6 +230,15 @@ TEST(Errors, of_export_and_inspect) {
   expect_one_line(project.run({"inspect", "empty"}), 3, {"empty"});
 }
 
+TEST(Errors, of_an_output_that_takes_nothing_are_not_passed_over) {
+  const TinyProject project;
+  const ProgramOptions full{.wrapper = {"sh", "-c", "exec \"$0\" \"$@\" > /dev/full"}};
+  expect_one_line(project.run({"evaluate", "deck.yaml", "--json"}, full), 3, {"what the command prints"});
+  expect_one_line(project.run({"deck-docs"}, full), 3, {"what the command prints"});
+  expect_one_line(project.run({"train", "deck.yaml"}, full), 3, {"what the command prints"});
+  EXPECT_TRUE(fs::exists(project.path("run/summary.json")));  // a log that cannot be written ends no run
+}
+
 TEST(GoodCommands, say_nothing_on_stderr) {
   const TinyProject project;
   for (const char* environment :

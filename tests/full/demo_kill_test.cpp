@@ -20,7 +20,7 @@ TEST(Demo, killed_at_random_moments_ends_with_the_digest_of_an_uninterrupted_run
   const std::string deck = std::string(DISTZO2_SOURCE_DIR) + "/inputs/quickstart.yaml";
   const auto words = [&](const std::string& run) {
     return train_words(deck,
-                       {"output/folder=" + (folder.path() / run).string(), "zo/steps=200", "output/evaluate every=20",
+                       {"output/folder=" + (folder.path() / run).string(), "zo/steps=100", "output/evaluate every=20",
                         "data/test=" DISTZO2_SOURCE_DIR "/inputs/demo/dev.tsv",
                         "data/dev=" DISTZO2_SOURCE_DIR "/inputs/demo/test.tsv"},
                        {"--resume", "auto"});
@@ -28,14 +28,15 @@ TEST(Demo, killed_at_random_moments_ends_with_the_digest_of_an_uninterrupted_run
   const auto summary = [&](const std::string& run) {
     return json::parse(text_of_file(folder.path() / run / "summary.json"));
   };
-  ASSERT_EQ(run_program(words("whole")).exit_code, 0);
+  const ProgramOptions patient{.time_limit_s = 1800};
+  ASSERT_EQ(run_program(words("whole"), patient).exit_code, 0);
   const json expected = summary("whole");
 
   std::mt19937 random(1);  // the moments: from before the model is read to well into the run
   std::uniform_int_distribution<int> milliseconds(0, 6000);
   int kills = 0;
   for (bool finished = false; !finished && kills < 200;) {
-    RunningProgram program(words("killed"));
+    RunningProgram program(words("killed"), patient);
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds(random)));
     program.send(SIGKILL);
     const ProgramResult result = program.wait();
@@ -44,7 +45,7 @@ TEST(Demo, killed_at_random_moments_ends_with_the_digest_of_an_uninterrupted_run
     kills += finished ? 0 : 1;
   }
   EXPECT_GT(kills, 2);
-  ASSERT_EQ(run_program(words("killed")).exit_code, 0);
+  ASSERT_EQ(run_program(words("killed"), patient).exit_code, 0);
   for (const char* key : {"steps", "theta_digest", "trajectory_digest", "initial", "final"}) {
     EXPECT_EQ(summary("killed").at(key), expected.at(key)) << key;
   }

@@ -20,7 +20,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto time_limit = std::chrono::minutes(2);
 constexpr auto poll_period = std::chrono::milliseconds(2);
 
 /// The caller's environment with these changes.
@@ -49,7 +48,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 }  // namespace
 
-RunningProgram::RunningProgram(const std::vector<std::string>& arguments, const ProgramOptions& options) {
+RunningProgram::RunningProgram(const std::vector<std::string>& arguments, const ProgramOptions& options)
+    : time_limit_s_(options.time_limit_s) {
   std::vector<std::string> words = options.wrapper;
   words.emplace_back(DISTZO2_PROGRAM);
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -102,7 +102,7 @@ std::string RunningProgram::out() const {
 }
 
 ProgramResult RunningProgram::wait() {
-  for (const auto start = Clock::now(); !poll() && Clock::now() - start < time_limit;) {
+  for (const auto start = Clock::now(); !poll() && Clock::now() - start < std::chrono::seconds(time_limit_s_);) {
     std::this_thread::sleep_for(poll_period);
   }
   if (!ended_) {

@@ -22,6 +22,7 @@ struct ProgramOptions {
   std::filesystem::path folder = {};          // current folder; empty: the caller's
   std::vector<std::string> environment = {};  // NAME=value to set, NAME to take away
   std::vector<std::string> wrapper = {};      // words in front of the program: {"nice"}
+  int time_limit_s = 120;                     // for wait()
 };
 
 /// The built program `distzo2`, started and not yet waited for; killed at the end where it still runs.
@@ -35,7 +36,7 @@ public:
   bool running();
   void send(int signal);
   std::string out() const;  // so far
-  /// Waits, two minutes at most: then the program is killed and the test fails.
+  /// Waits until the time limit: then the program is killed and the test fails.
   ProgramResult wait();
 
 private:
@@ -44,6 +45,7 @@ private:
   pid_t pid_ = -1;
   bool ended_ = false;
   int status_ = 0;
+  int time_limit_s_;
 };
 
 ProgramResult run_program(const std::vector<std::string>& arguments, const ProgramOptions& options = {});
