@@ -3,6 +3,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstddef>
 
 namespace distzo2 {
 namespace {
@@ -22,10 +23,19 @@ extern "C" void note_signal(int number) {
   received_signal = number;
 }
 
+/// Signals are handled on a stack of their own: oneDNN's generated code keeps data below the stack pointer, which a
+/// signal's frame would overwrite. The kernel hands a process's signals to this thread, the main one, first.
+constexpr std::size_t signal_stack_bytes = 256 * 1024;
+alignas(64) std::array<std::byte, signal_stack_bytes> signal_stack;
+
 void install(void (*handler)(int)) {
+  stack_t stack = {};
+  stack.ss_sp = signal_stack.data();
+  stack.ss_size = signal_stack.size();
+  sigaltstack(&stack, nullptr);
   struct sigaction action = {};
   action.sa_handler = handler;
-  action.sa_flags = SA_RESTART | SA_NODEFER;
+  action.sa_flags = SA_RESTART | SA_NODEFER | SA_ONSTACK;
   for (const int number : stop_signals) sigaction(number, &action, nullptr);
 }
 
