@@ -5,7 +5,6 @@
 #include "app/machine.hpp"
 #include "app/progress.hpp"
 #include "app/step_losses.hpp"
-#include "app/summary.hpp"
 #include "core/gemm_peak.hpp"
 #include "core/sampler.hpp"
 #include "core/step.hpp"

@@ -3,11 +3,10 @@
 
 #include "app/build_info.hpp"
 #include "app/machine.hpp"
+#include "core/step.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
 
 namespace distzo2 {
 namespace {
@@ -37,13 +36,6 @@ Json expectations(const ExpectedSection& expected, const std::optional<Evaluatio
 }
 
 }  // namespace
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  std::ranges::sort(values);
-  const std::size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
 
 void write_summary(const RunFolder& folder, const Training& training, const TrainingEnd& end,
                    std::uint64_t theta_digest, const std::optional<EvaluationResult>& initial,

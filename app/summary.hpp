@@ -14,7 +14,4 @@ void write_summary(const RunFolder& folder, const Training& training, const Trai
                    std::uint64_t theta_digest, const std::optional<EvaluationResult>& initial,
                    const std::optional<EvaluationResult>& final);
 
-/// Middle value, the mean of both where their number is even; 0 of none.
-double median(std::vector<double> values);
-
 }  // namespace distzo2

@@ -17,7 +17,12 @@ bool all_finite(std::span<const double> x) {
   return std::all_of(x.begin(), x.end(), [](double v) { return std::isfinite(v); });
 }
 
+}  // namespace
+
 double median(std::vector<double> x) {
+  if (x.empty()) {
+    return 0.0;
+  }
   const auto upper = x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2);
   std::nth_element(x.begin(), upper, x.end());
   if (x.size() % 2 == 1) {
@@ -26,8 +31,6 @@ double median(std::vector<double> x) {
   const double lower = *std::max_element(x.begin(), upper);
   return lower + (*upper - lower) / 2.0;
 }
-
-}  // namespace
 
 std::vector<Evaluation> step_evaluations(Difference difference, int directions, double epsilon) {
   const auto scale = static_cast<float>(epsilon);

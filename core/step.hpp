@@ -27,6 +27,9 @@ std::vector<double> mean_losses(std::span<const double> losses, std::span<const 
 /// g[k] = (L[k,+] - L[k,-]) / (2 eps), forward: (L[k,+] - L[0]) / eps. `mean` in the order of `step_evaluations`.
 std::vector<double> projected_gradients(Difference difference, double epsilon, std::span<const double> mean);
 
+/// The middle value, the mean of the two middle ones where their number is even; 0 of none.
+double median(std::vector<double> x);
+
 /// `zo/clip`: |g| limited to c times the median of |g| as measured over the last `window` steps before this one (all
 /// directions, finite values only; the mean of the two middle values where their number is even). With fewer than
 /// `warm_up` such values nothing is clipped. Its state is a function of the records alone: push them again on resume.
