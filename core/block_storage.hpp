@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace distzo2 {
+
+/// Slow storage of chunks (core/chunk_table.hpp), copy on write: io/block_file implements it on a disk. Calls block
+/// until the bytes have moved; lanes make them asynchronous. One thread may read while another writes other chunks.
+/// Errors are thrown as Error (file).
+struct BlockStorage {
+  virtual ~BlockStorage() = default;
+
+  /// Chunks [begin, end) of one block, each checked against its checksum, to where they stand in the block's image:
+  /// chunk c to image + (chunk c's offset - chunk begin's offset).
+  virtual void read(int begin, int end, std::byte* image) = 0;
+
+  /// Bytes [offset, offset + to.size()) of one chunk (rows of an embedding), unchecked.
+  virtual void read_part(int chunk, std::size_t offset, std::span<std::byte> to) = 0;
+
+  /// The next version of chunks [begin, end) of one block, from their place in the block's image as above. `version` is
+  /// the first record not in them. What stood there stays readable after a crash until the new bytes are durable.
+  virtual void write(int begin, int end, const std::byte* image, std::uint32_t version) = 0;
+
+  /// The first record not yet in the chunk; none where it was never written or did not check when it was opened.
+  virtual bool holds(int chunk) const = 0;
+  virtual std::uint32_t version(int chunk) const = 0;
+
+  /// Everything written is durable.
+  virtual void sync() = 0;
+
+  virtual std::uint64_t bytes_read() const = 0;
+  virtual std::uint64_t bytes_written() const = 0;
+};
+
+}  // namespace distzo2

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace distzo2 {
+
+/// The lanes of the pipeline (design section 4), in the order of a unit's way through it.
+enum class LaneKind : std::uint8_t { read, upload, gather, compute, download, write };
+constexpr int lane_kinds = 6;
+const char* name_of(LaneKind lane);
+
+/// What a lane did in one stretch of time; seconds since the trace began.
+struct LaneSpan {
+  LaneKind lane = LaneKind::compute;
+  std::int32_t unit = -1;  // what it worked on; -1: nothing that has a number
+  std::uint32_t step = 0;
+  double begin = 0, end = 0;
+  std::uint64_t bytes = 0;  // moved
+};
+
+/// A lane's share of a stretch of time.
+struct LaneUse {
+  double busy_s = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Busy time and bytes of each lane within [begin, end), and the overlap of section 4: (sum of lane busy - wall) /
+/// (sum - longest lane - fill and drain), 1 where nothing could overlap.
+struct Utilisation {
+  double wall_s = 0;
+  LaneUse lanes[lane_kinds];
+  double overlap = 1;
+};
+Utilisation utilisation(std::span<const LaneSpan> spans, double begin, double end, double fill_and_drain_s);
+
+}  // namespace distzo2
