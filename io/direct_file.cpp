@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "io/direct_file.hpp"
+
+#include "core/chunk_table.hpp"
+#include "core/error.hpp"
+#include "io/units.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace distzo2 {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path, const char* what, int error) {
+  throw Error(ExitCode::file, fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)));
+}
+
+struct stat status_of(int fd, const std::filesystem::path& path) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) fail(path, "cannot be examined", errno);
+  return status;
+}
+
+/// Takes `bytes` off the front of `parts`.
+std::span<iovec> advance(std::span<iovec> parts, std::size_t bytes) {
+  while (!parts.empty() && bytes >= parts[0].iov_len) {
+    bytes -= parts[0].iov_len;
+    parts = parts.subspan(1);
+  }
+  if (!parts.empty()) {
+    parts[0].iov_base = static_cast<std::byte*>(parts[0].iov_base) + bytes;
+    parts[0].iov_len -= bytes;
+  }
+  return parts;
+}
+
+std::uint64_t bytes_in(std::span<const iovec> parts) {
+  std::uint64_t bytes = 0;
+  for (const iovec& part : parts) bytes += part.iov_len;
+  return bytes;
+}
+
+[[noreturn]] void no_space(const std::filesystem::path& path, std::uint64_t needed, std::uint64_t available,
+                           const char* remedy) {
+  throw Error(ExitCode::file, fmt::format("{}: {} more are needed ({} bytes) and {} are free on this file system; {}",
+                                          path.string(), bytes_text(needed), needed, bytes_text(available), remedy));
+}
+
+}  // namespace
+
+DirectFile::DirectFile(const std::filesystem::path& path, bool try_direct) : path_(path), direct_(try_direct) {
+  struct stat before {};
+  created_ = ::stat(path.c_str(), &before) != 0;
+  const int flags = O_RDWR | O_CREAT | O_CLOEXEC;
+  if (try_direct) fd_ = ::open(path.c_str(), flags | O_DIRECT, 0666);
+  if (fd_ < 0 && (!try_direct || errno == EINVAL)) {
+    direct_ = false;
+    fd_ = ::open(path.c_str(), flags, 0666);
+  }
+  if (fd_ < 0) fail(path_, "cannot be opened for reading and writing", errno);
+}
+
+DirectFile::~DirectFile() {
+  static_cast<void>(::close(fd_));  // what had to be durable was synced
+}
+
+bool DirectFile::lock() {
+  return ::flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+std::uint64_t DirectFile::size() const {
+  return static_cast<std::uint64_t>(status_of(fd_, path_).st_size);
+}
+
+void DirectFile::truncate(std::uint64_t bytes) {
+  if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0) fail(path_, "its length cannot be set", errno);
+}
+
+void DirectFile::allocate(std::uint64_t bytes, const char* remedy) {
+  const struct stat status = status_of(fd_, path_);
+  const std::uint64_t taken = static_cast<std::uint64_t>(status.st_blocks) * 512;
+  struct statvfs space {};
+  if (::fstatvfs(fd_, &space) != 0) fail(path_, "its file system cannot be examined", errno);
+  const std::uint64_t available = std::uint64_t{space.f_bavail} * space.f_frsize;
+  const std::uint64_t needed = bytes - std::min(taken, bytes);
+  if (needed > available) no_space(path_, needed, available, remedy);
+  int result = 0;
+  do result = ::fallocate(fd_, 0, 0, static_cast<off_t>(bytes));
+  while (result != 0 && errno == EINTR);
+  if (result == 0) return;
+  if (errno == ENOSPC) no_space(path_, needed, available, remedy);
+  // posix_fallocate would write the whole file here; these file systems find a full disk when they are written to.
+  if (errno != EOPNOTSUPP && errno != ENOSYS) fail(path_, "its space cannot be taken", errno);
+  if (static_cast<std::uint64_t>(status.st_size) < bytes) truncate(bytes);
+}
+
+void DirectFile::transfer(Way way, std::uint64_t offset, std::span<iovec> parts) {
+  const char* const what = way == Way::read ? "cannot be read" : "cannot be written";
+  while (!parts.empty()) {
+    const ssize_t n = way == Way::read
+                          ? ::preadv(fd_, parts.data(), static_cast<int>(parts.size()), static_cast<off_t>(offset))
+                          : ::pwritev(fd_, parts.data(), static_cast<int>(parts.size()), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EINVAL && direct()) {
+      // Some file systems accept the flag and refuse the transfer.
+      const int flags = ::fcntl(fd_, F_GETFL);
+      if (flags < 0 || ::fcntl(fd_, F_SETFL, flags & ~O_DIRECT) != 0) fail(path_, what, EINVAL);
+      direct_ = false;
+      continue;
+    }
+    if (n < 0) fail(path_, what, errno);
+    auto moved = static_cast<std::size_t>(n);
+    // A direct transfer cut short goes on at a whole page.
+    if (direct() && moved < bytes_in(parts)) moved -= moved % page_bytes;
+    if (moved == 0)
+      throw Error(ExitCode::file, fmt::format("{}: {} at byte {}: {} bytes are missing there, the file has {}",
+                                              path_.string(), what, offset, bytes_in(parts), size()));
+    offset += moved;
+    parts = advance(parts, moved);
+  }
+}
+
+void DirectFile::read(std::uint64_t offset, std::span<iovec> parts) {
+  const std::uint64_t bytes = bytes_in(parts);
+  transfer(Way::read, offset, parts);
+  if (!direct())
+    static_cast<void>(::posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED));
+}
+
+void DirectFile::write(std::uint64_t offset, std::span<iovec> parts) {
+  transfer(Way::write, offset, parts);
+}
+
+void DirectFile::sync() {
+  if (::fdatasync(fd_) != 0) fail(path_, "cannot be made durable", errno);
+  // Advice: where it is not taken only memory is lost.
+  if (!direct()) static_cast<void>(::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED));
+}
+
+void DirectFile::check_present() const {
+  if (status_of(fd_, path_).st_nlink == 0)
+    throw Error(ExitCode::file, fmt::format("{}: was removed while in use", path_.string()));
+}
+
+void PageFree::operator()(std::byte* p) const {
+  std::free(p);
+}
+
+PageBuffer make_page_buffer(std::size_t bytes) {
+  auto* p = static_cast<std::byte*>(std::aligned_alloc(page_bytes, round_up_to_page(bytes)));
+  if (p == nullptr) throw std::bad_alloc();
+  return PageBuffer(p);
+}
+
+bool page_aligned(const std::byte* p) {
+  return page_aligned(reinterpret_cast<std::uintptr_t>(p));
+}
+
+std::size_t round_up_to_page(std::size_t bytes) {
+  return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+}  // namespace distzo2
