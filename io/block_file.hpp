@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "core/block_storage.hpp"
+#include "core/chunk_table.hpp"
+#include "core/precision.hpp"
+#include "io/io_pool.hpp"
+#include "io/slot_file.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace distzo2 {
+
+struct BlockFileOptions {
+  /// Of what is stored, e.g. the digest of theta_0: a store with another one is refused.
+  std::uint64_t identity = 0;
+  /// Slots beyond one a chunk: twice the chunks of the largest write, so that every second write waits for a sync.
+  int spare_slots = 8;
+  int threads = 4;     // that help the calling ones
+  bool direct = true;  // where the file system can
+  /// Records that the trajectory holds: chunks of later versions are forgotten when a store is opened.
+  std::uint32_t covered = std::numeric_limits<std::uint32_t>::max();
+  /// Bytes checked so far and in all, while a store is opened; called from one thread at a time.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;
+};
+
+/// Chunks in a folder on a disk, copy on write: `chunks.bin` holds slots of one chunk each with its header (design
+/// section 3), `store.json` says what they are of. A slot whose chunk has been written anew is used again only once
+/// the new one is durable. One process at a time; its folder holds nothing else that it would touch.
+class BlockFile : public BlockStorage {
+public:
+  /// Opens the store in `folder`, or makes an empty one with its space taken. Of a store that is found, each chunk's
+  /// latest covered version whose checksums hold counts: its payloads are all read for that. Error (file) where the
+  /// store is of something else, is in use, or does not fit the disk.
+  BlockFile(const std::filesystem::path& folder, const ChunkTable& table, Storage storage,
+            const BlockFileOptions& options);
+
+  void read(int begin, int end, std::byte* image) override;
+  void read_part(int chunk, std::size_t offset, std::span<std::byte> to) override;
+  void write(int begin, int end, const std::byte* image, std::uint32_t version) override;
+  bool holds(int chunk) const override;
+  std::uint32_t version(int chunk) const override;
+  void sync() override;
+  std::uint64_t bytes_read() const override { return file_.bytes_read(); }
+  std::uint64_t bytes_written() const override { return file_.bytes_written(); }
+
+  bool direct() const { return file_.file().direct(); }
+  const std::filesystem::path& folder() const { return folder_; }
+  /// Bytes that a store of these chunks takes on the disk.
+  static std::uint64_t disk_bytes(const ChunkTable& table, int spare_slots);
+  /// Deletes the store's files, and the folder where nothing else is in it. No call but the destructor may follow.
+  void remove();
+
+private:
+  struct Entry {
+    std::int64_t slot = -1;
+    std::uint32_t version = 0;
+    std::uint64_t hash = 0;
+  };
+  void create(std::uint64_t slots, Storage storage);
+  void open(std::uint64_t slots, const BlockFileOptions& options);
+  void check_identity(Storage storage) const;
+  void check_range(int begin, int end) const;
+  Entry held(int chunk) const;
+  std::string describe(int chunk) const;
+  const Chunk& chunk_at(int i) const { return table_.chunks[static_cast<std::size_t>(i)]; }
+  int write_some(int begin, int end, const std::byte* image, std::uint32_t version);
+
+  std::filesystem::path folder_;
+  ChunkTable table_;
+  std::uint64_t identity_ = 0, table_digest_ = 0, store_ = 0;
+  bool made_folder_ = false;
+  SlotFile file_;
+  IoPool pool_;
+  mutable std::mutex mutex_;  // of what follows
+  std::vector<Entry> entries_;
+  std::vector<std::int64_t> free_, replaced_;  // replaced: by a chunk that is not known to be durable
+  std::uint64_t sequence_ = 0, unsynced_bytes_ = 0;
+  bool sync_failed_ = false;
+  std::mutex write_mutex_;  // one write at a time
+  std::vector<std::int64_t> reserved_;
+  std::mutex sync_mutex_;  // one sync at a time
+  std::vector<std::int64_t> syncing_;
+};
+
+}  // namespace distzo2

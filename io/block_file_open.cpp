@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a store is made, found, checked and removed.
+#include "io/block_file.hpp"
+
+#include "core/error.hpp"
+#include "io/json_file.hpp"
+#include "io/output_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace distzo2 {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* data_name = "chunks.bin";
+constexpr const char* header_name = "store.json";
+constexpr const char* partial_name = "store.json.partial";
+constexpr std::int64_t format_version = 1;
+constexpr const char* remedy = "free some, or name a folder with more room by the deck's key memory/scratch folder";
+
+std::uint64_t digest_of(const ChunkTable& table) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  const auto add = [&](std::uint64_t value) { XXH3_64bits_update(&state, &value, sizeof value); };
+  add(table.slot_bytes);
+  for (const Chunk& c : table.chunks) {
+    add(static_cast<std::uint64_t>(c.block));
+    add(static_cast<std::uint64_t>(c.first));
+    add(static_cast<std::uint64_t>(c.elements));
+    add(c.offset);
+    add(c.bytes);
+  }
+  return XXH3_64bits_digest(&state);
+}
+
+const char* storage_name(Storage storage) {
+  return storage == Storage::fp32 ? "fp32" : storage == Storage::bf16 ? "bf16" : "fp16";
+}
+
+std::string hex(std::uint64_t value) {
+  return fmt::format("{:016x}", value);
+}
+
+/// The folder, made where it was not there; true where it was made.
+bool make_folder(const fs::path& folder) {
+  std::error_code ec;
+  const bool made = fs::create_directories(folder, ec);
+  if (ec) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", folder.string(), ec.message()));
+  return made;
+}
+
+void remove_file(const fs::path& path) {
+  std::error_code ec;
+  fs::remove(path, ec);
+  if (ec) throw Error(ExitCode::file, fmt::format("{}: cannot be removed: {}", path.string(), ec.message()));
+}
+
+/// A slot that may be a chunk's.
+struct Candidate {
+  SlotHeader header;
+  std::int64_t slot = 0;
+};
+
+/// By chunk, the later version and of equal ones the later write first.
+bool comes_before(const Candidate& a, const Candidate& b) {
+  if (a.header.chunk != b.header.chunk) return a.header.chunk < b.header.chunk;
+  if (a.header.version != b.header.version) return a.header.version > b.header.version;
+  return a.header.sequence > b.header.sequence;
+}
+
+}  // namespace
+
+std::uint64_t BlockFile::disk_bytes(const ChunkTable& table, int spare_slots) {
+  return (table.chunks.size() + static_cast<std::uint64_t>(spare_slots)) * (page_bytes + table.slot_bytes);
+}
+
+BlockFile::BlockFile(const fs::path& folder, const ChunkTable& table, Storage storage, const BlockFileOptions& options)
+    : folder_(folder),
+      table_(table),
+      identity_(options.identity),
+      table_digest_(digest_of(table)),
+      store_(identity_ ^ table_digest_),
+      made_folder_(make_folder(folder)),
+      file_(folder / data_name, table.slot_bytes, options.direct, options.threads),
+      pool_(options.threads),
+      entries_(table.chunks.size()) {
+  if (options.spare_slots < 1) throw Error(ExitCode::internal, "a store needs at least one spare slot");
+  if (!file_.file().lock())
+    throw Error(ExitCode::file, fmt::format("{}: another process uses this store", folder.string()));
+  const std::uint64_t slots = table.chunks.size() + static_cast<std::uint64_t>(options.spare_slots);
+  const bool found = fs::exists(folder / header_name);
+  if (found) check_identity(storage);
+  if (found && file_.file().size() > 0)
+    open(slots, options);
+  else
+    create(slots, storage);
+  reserved_.reserve(free_.capacity());
+  replaced_.reserve(free_.capacity());
+  syncing_.reserve(free_.capacity());
+}
+
+void BlockFile::create(std::uint64_t slots, Storage storage) {
+  try {
+    file_.file().truncate(0);  // what a creation that did not end left behind
+    file_.file().allocate(slots * file_.stride(), remedy);
+  } catch (...) {
+    std::error_code ignored;  // an error is under way already
+    if (file_.file().created()) fs::remove(folder_ / data_name, ignored);
+    if (made_folder_) fs::remove(folder_, ignored);
+    throw;
+  }
+  const nlohmann::ordered_json header = {{"format", format_version},       {"storage", storage_name(storage)},
+                                         {"identity", hex(identity_)},     {"chunk_table", hex(table_digest_)},
+                                         {"chunks", table_.chunks.size()}, {"slot_bytes", table_.slot_bytes}};
+  write_file(folder_ / partial_name, header.dump(2) + "\n");
+  std::error_code ec;
+  fs::rename(folder_ / partial_name, folder_ / header_name, ec);
+  if (ec)
+    throw Error(ExitCode::file,
+                fmt::format("{}: cannot be renamed into place: {}", (folder_ / header_name).string(), ec.message()));
+  sync_folder(folder_);
+  free_.reserve(slots);
+  for (std::uint64_t i = slots; i-- > 0;) free_.push_back(static_cast<std::int64_t>(i));
+}
+
+void BlockFile::check_identity(Storage storage) const {
+  const fs::path path = folder_ / header_name;
+  const nlohmann::json json = read_json_file(path, {.max_bytes = 65536});
+  const JsonObject header(json, path.string());
+  const std::int64_t format = header.integer("format");
+  if (format != format_version)
+    header.refuse("format", fmt::format("this program reads format {}; remove the folder", format_version));
+  const std::array<std::array<std::string, 3>, 3> expected{{{"storage", storage_name(storage), "storage precision"},
+                                                            {"identity", hex(identity_), "model or run"},
+                                                            {"chunk_table", hex(table_digest_), "shape of model"}}};
+  for (const auto& [key, value, what] : expected)
+    if (header.string(key) != value)
+      header.refuse(key, fmt::format("{} was expected: the store is of another {}; remove {} or name another folder by "
+                                     "the deck's key memory/scratch folder",
+                                     value, what, folder_.string()));
+}
+
+void BlockFile::open(std::uint64_t slots, const BlockFileOptions& options) {
+  // 1. As many slots as this run needs.
+  const std::uint64_t found = file_.slots();
+  slots = std::max(slots, found);
+  if (slots * file_.stride() > file_.file().size()) file_.file().allocate(slots * file_.stride(), remedy);
+  // 2. Whole headers of this store, and those of versions that nothing covers.
+  std::vector<Candidate> candidates;
+  std::vector<std::int64_t> uncovered;
+  pool_.run(static_cast<int>(found), [&](int i) {
+    const std::optional<SlotHeader> header = file_.header(static_cast<std::uint64_t>(i));
+    if (!header || header->store != store_ || header->chunk >= entries_.size() ||
+        header->bytes != chunk_at(static_cast<int>(header->chunk)).bytes)
+      return;
+    const std::lock_guard lock(mutex_);
+    sequence_ = std::max(sequence_, header->sequence + 1);
+    if (header->version > options.covered)
+      uncovered.push_back(i);
+    else
+      candidates.push_back({*header, i});
+  });
+  // 3. Erased for good: another continuation may reach the same version with other bits. What a killed process wrote
+  // becomes durable before an older version of it counts as free.
+  pool_.run(static_cast<int>(uncovered.size()),
+            [&](int i) { file_.erase_header(static_cast<std::uint64_t>(uncovered[static_cast<std::size_t>(i)])); });
+  file_.file().sync();
+  // 4. Of each chunk the latest version whose payload checks.
+  std::ranges::sort(candidates, comes_before);
+  std::vector<std::size_t> begin;
+  std::uint64_t total = 0, done = 0;
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (i == 0 || candidates[i].header.chunk != candidates[i - 1].header.chunk) {
+      begin.push_back(i);
+      total += candidates[i].header.bytes;
+    }
+  begin.push_back(candidates.size());
+  pool_.run(static_cast<int>(begin.size()) - 1, [&](int g) {
+    const auto group = static_cast<std::size_t>(g);
+    for (std::size_t i = begin[group]; i < begin[group + 1]; ++i) {
+      const auto& [header, slot] = candidates[i];
+      if (file_.hash(static_cast<std::uint64_t>(slot), header.bytes) != header.payload_hash) continue;
+      entries_[header.chunk] = {slot, header.version, header.payload_hash};
+      break;
+    }
+    const std::lock_guard lock(mutex_);
+    done += candidates[begin[group]].header.bytes;
+    if (options.progress) options.progress(done, total);
+  });
+  // 5. Every other slot is free.
+  std::vector<bool> used(slots, false);
+  for (const Entry& e : entries_)
+    if (e.slot >= 0) used[static_cast<std::size_t>(e.slot)] = true;
+  free_.reserve(slots);
+  for (std::uint64_t i = slots; i-- > 0;)
+    if (!used[i]) free_.push_back(static_cast<std::int64_t>(i));
+}
+
+void BlockFile::remove() {
+  for (const char* name : {header_name, partial_name, data_name}) remove_file(folder_ / name);
+  std::error_code ignored;  // something of the user's is in it
+  fs::remove(folder_, ignored);
+}
+
+}  // namespace distzo2
