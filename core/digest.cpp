@@ -5,7 +5,6 @@
 
 #include <xxhash.h>
 
-#include <algorithm>
 #include <bit>
 #include <string>
 
@@ -20,15 +19,6 @@ std::uint64_t digest_chunk(std::uint64_t first, std::span<const float> values) {
                                         std::to_string(digest_chunk_size) + " indices");
   }
   return XXH3_64bits_withSeed(values.data(), values.size_bytes(), first);
-}
-
-std::uint64_t digest_run(std::uint64_t first, std::span<const float> values) {
-  std::uint64_t sum = 0;
-  for (std::size_t done = 0; done < values.size(); done += digest_chunk_size) {
-    const std::size_t m = std::min(digest_chunk_size, values.size() - done);
-    sum += digest_chunk(first + done, values.subspan(done, m));
-  }
-  return sum;
 }
 
 }  // namespace distzo2

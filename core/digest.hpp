@@ -14,8 +14,4 @@ constexpr std::size_t digest_chunk_size = 4096;
 /// multiple of the chunk size, and there are at most that many values: otherwise an Error (internal).
 std::uint64_t digest_chunk(std::uint64_t first, std::span<const float> values);
 
-/// Sum mod 2^64 of the digests of the chunks of a run (or of a slice of it cut at a multiple of the chunk size), whose
-/// first value stands at index `first`. Sums of slices are the sum of the whole.
-std::uint64_t digest_run(std::uint64_t first, std::span<const float> values);
-
 }  // namespace distzo2

@@ -92,10 +92,6 @@ std::vector<std::uint32_t> Sampler::indices(std::uint32_t t) {
   return batch;
 }
 
-std::vector<std::uint32_t> batch_indices(std::uint64_t seed, std::uint32_t t, int batch, std::uint32_t examples) {
-  return Sampler(seed, batch, examples).indices(t);
-}
-
 RowSplit split_rows(std::uint64_t split_seed, std::uint32_t rows, std::optional<std::uint64_t> train,
                     std::uint64_t dev) {
   const std::string have = std::to_string(rows) + (rows == 1 ? " row" : " rows");

@@ -30,9 +30,6 @@ private:
   std::vector<std::uint32_t> permutation_;
 };
 
-/// Sampler(seed, batch, examples).indices(t).
-std::vector<std::uint32_t> batch_indices(std::uint64_t seed, std::uint32_t t, int batch, std::uint32_t examples);
-
 /// Disjoint subsets of a training file's rows, each in the file's order.
 struct RowSplit {
   std::vector<std::uint32_t> train;

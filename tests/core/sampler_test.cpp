@@ -78,13 +78,13 @@ TEST(Sampler, draws_every_example_once_an_epoch_though_batches_cross_epochs) {
 TEST(Sampler, is_a_function_of_seed_and_step_in_any_order) {
   Sampler sampler(3, 8, 21);
   for (const std::uint32_t t : {50U, 2U, 3U, 0U, 51U, 2U}) {
-    EXPECT_EQ(sampler.indices(t), batch_indices(3, t, 8, 21)) << t;
+    EXPECT_EQ(sampler.indices(t), Sampler(3, 8, 21).indices(t)) << t;
   }
-  EXPECT_NE(batch_indices(3, 0, 8, 21), batch_indices(0, 0, 8, 21));
+  EXPECT_NE(Sampler(3, 8, 21).indices(0), Sampler(0, 8, 21).indices(0));
 }
 
 TEST(Sampler, fills_a_batch_larger_than_the_set_from_several_epochs) {
-  const auto batch = batch_indices(1, 1, 7, 3);  // positions 7..13: epochs 2, 3 and 4
+  const auto batch = Sampler(1, 7, 3).indices(1);  // positions 7..13: epochs 2, 3 and 4
   std::vector<std::uint32_t> expected;
   for (std::uint32_t epoch = 2; epoch <= 4; ++epoch) {
     const auto p = keyed_permutation(1, epoch, 3);
@@ -110,7 +110,7 @@ TEST(Sampler, draws_every_permutation_equally_often) {
 TEST(Sampler, refuses_empty_sets_and_batches) {
   EXPECT_NE(message_of([] { Sampler(1, 4, 0); }).find("no examples"), std::string::npos);
   EXPECT_NE(message_of([] { Sampler(1, 0, 4); }).find("zo/batch is 0"), std::string::npos);
-  EXPECT_NE(message_of([] { batch_indices(1, 0xFFFFFFFFU, 2, 1); }).find("epoch"), std::string::npos);
+  EXPECT_NE(message_of([] { Sampler(1, 2, 1).indices(0xFFFFFFFFU); }).find("epoch"), std::string::npos);
 }
 
 TEST(SplitRows, draws_disjoint_subsets_that_follow_the_split_seed) {
