@@ -82,6 +82,8 @@ public:
                                 call.arguments.data()));
   }
 
+  std::string name() const override { return std::string("oneDNN ") + description_.impl_info_str(); }
+
 private:
   struct Call {
     explicit Call(const dnnl::matmul::primitive_desc& d)

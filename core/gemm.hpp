@@ -30,6 +30,8 @@ public:
   /// b is packed; a and b are float, or bf16 words where the shape's compute is bf16. Threads with different `thread`
   /// may run at once.
   virtual void run(int thread, float* c, const void* a, const void* b) = 0;
+  /// The library and what it chose for this shape and processor: "oneDNN brg:avx512_core", "KokkosBlas".
+  virtual std::string name() const = 0;
 };
 
 /// Prepared once a shape and kept for the life of the process; call outside the step loop first (it compiles kernels).

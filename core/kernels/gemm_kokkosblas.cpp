@@ -26,6 +26,8 @@ public:
     KokkosBlas::gemm("N", "N", 1.0F, a_view, b_view, 0.0F, c_view);
   }
 
+  std::string name() const override { return "KokkosBlas"; }
+
 private:
   GemmShape shape_;
 };
