@@ -4,6 +4,7 @@
 #include "app/progress.hpp"
 #include "app/run_folder.hpp"
 #include "core/engine.hpp"
+#include "core/step.hpp"
 #include "io/checkpoint_folder.hpp"
 #include "io/hf_config.hpp"
 #include "io/trajectory_file.hpp"

@@ -2,6 +2,7 @@
 #include "app/run_folder.hpp"
 
 #include "core/error.hpp"
+#include "core/step.hpp"
 #include "io/output_file.hpp"
 
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 #include <cerrno>
 #include <charconv>
 #include <limits>
-#include <numeric>
 #include <set>
 #include <system_error>
 
@@ -122,10 +122,6 @@ RunLock::RunLock(const RunFolder& folder) : fd_(::open(folder.path.c_str(), O_RD
 
 RunLock::~RunLock() {
   if (fd_ >= 0) ::close(fd_);
-}
-
-double reported_loss(const StepRecord& r) {
-  return std::accumulate(r.losses.begin(), r.losses.end(), 0.0) / static_cast<double>(r.losses.size());
 }
 
 MetricsFile::MetricsFile(const fs::path& path, const std::vector<StepRecord>& recorded) : path_(path) {

@@ -85,9 +85,6 @@ private:
   std::ofstream out_;
 };
 
-/// Mean over a record's evaluations: the loss that is reported for a step.
-double reported_loss(const StepRecord& record);
-
 /// Writes a small text file beside its place and renames it there. Throws Error (file).
 void replace_text_file(const std::filesystem::path& path, const std::string& text);
 

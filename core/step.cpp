@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -152,6 +153,10 @@ bool DivergenceWatch::diverged() const {
     return true;
   }
   return steps_ >= 2 * window && last > factor_ * first_mean();
+}
+
+double reported_loss(const StepRecord& r) {
+  return std::accumulate(r.losses.begin(), r.losses.end(), 0.0) / static_cast<double>(r.losses.size());
 }
 
 StepOutcome make_step_record(const StepRule& rule, std::uint32_t t, double lr, float wd, std::span<const double> losses,

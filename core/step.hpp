@@ -71,6 +71,9 @@ private:
   std::deque<double> last_;
 };
 
+/// Mean over a record's evaluations: the loss that is reported for a step.
+double reported_loss(const StepRecord& record);
+
 /// What a step's record is made of, beside the losses.
 struct StepRule {
   Difference difference = Difference::central;
