@@ -5,6 +5,7 @@
 #include "core/models/activations.hpp"
 #include "core/models/family.hpp"
 #include "core/panels.hpp"
+#include "core/round_up.hpp"
 
 #include <gnu/libc-version.h>
 
@@ -138,6 +139,7 @@ void Engine::logits(const PackedBatch& batch, const Perturbation& perturbation, 
   m.head_tokens.clear();
   for (const LossTerm& term : batch.terms) m.head_tokens.push_back(term.token);
   const Rows rows = m.run_stages(batch, perturbation);
+  m.store.sample_rounding_of(m.head_matrix);
   const Weight w = m.store.weight(m.head_matrix);
   const std::int64_t per_evaluation = rows.tokens * w.rows;
   const Rows out{logits.data(), rows.evaluations, rows.tokens, static_cast<int>(w.rows), w.rows, per_evaluation};
@@ -155,11 +157,16 @@ PassTimes Engine::take_times() {
   for (ThreadPanels& t : threads) {
     times.weights_s += std::exchange(t.z_s, 0.0) / static_cast<double>(threads.size());
     times.gemm_s += std::exchange(t.gemm_s, 0.0) / static_cast<double>(threads.size());
+    times.product_s += std::exchange(t.product_s, 0.0) / static_cast<double>(threads.size());
   }
   times.attention_s = std::exchange(impl_->activations.attention_s, 0.0);
   times.norm_s = std::exchange(impl_->activations.norm_s, 0.0);
   times.gemm_flop = std::exchange(impl_->panels.gemm_flop, 0.0);
   return times;
+}
+
+void Engine::time_products() {
+  impl_->panels.time_products = true;
 }
 
 std::string Engine::arithmetic_fingerprint() const {
@@ -172,7 +179,6 @@ std::string Engine::arithmetic_fingerprint() const {
 
 std::size_t activation_bytes(const ModelConfig& config, int evaluations, int tokens, int terms, int threads) {
   const TensorTable table = tensor_table(config);
-  const auto padded = [](int rows) { return (rows + row_tile - 1) / row_tile * row_tile; };
   const int head = family_of(config.family).head_matrix(config, table);
   const Tensor& head_matrix = table.tensors[static_cast<std::size_t>(head)];
   std::int64_t panel = 0, columns = 0;
@@ -182,20 +188,17 @@ std::size_t activation_bytes(const ModelConfig& config, int evaluations, int tok
       columns = std::max(columns, t.cols);
     }
   const std::int64_t e = evaluations;
-  const std::int64_t partials =
-      2 * ((head_matrix.rows + panel_rows(head_matrix.cols) - 1) / panel_rows(head_matrix.cols) + 1);
-  const std::int64_t floats = e * padded(tokens) * config.hidden      // residual stream
-                              + e * padded(terms) * head_matrix.cols  // the head's rows
-                              + e * terms * partials * 2              // its softmax, in double
-                              + e * padded(tokens) * columns          // inputs rounded to bf16, at most
+  const std::int64_t partials = 2 * (pieces_of<std::int64_t>(head_matrix.rows, panel_rows(head_matrix.cols)) + 1);
+  const std::int64_t floats = e * round_up(tokens, row_tile) * config.hidden      // residual stream
+                              + e * round_up(terms, row_tile) * head_matrix.cols  // the head's rows
+                              + e * terms * (partials * 2 + 1)            // its softmax, in double; the targets' logits
+                              + e * round_up(tokens, row_tile) * columns  // inputs rounded to bf16, at most
                               + threads * (4 * panel + row_tile * panel_rows(0) + 2 * chunk_elements);
-  return static_cast<std::size_t>(floats) * sizeof(float) +
-         activations_bytes(config, evaluations, tokens, terms, threads);
+  return static_cast<std::size_t>(floats) * sizeof(float) + stage_bytes(config, evaluations, tokens, terms, threads);
 }
 
 Rows ActivationBuffer::shape(int evaluations, int tokens, int features) {
-  const std::int64_t padded = (tokens + row_tile - 1) / row_tile * row_tile;
-  const std::int64_t evaluation_stride = padded * features;
+  const std::int64_t evaluation_stride = std::int64_t{round_up(tokens, row_tile)} * features;
   const auto wanted = static_cast<std::size_t>(evaluation_stride * evaluations);
   if (memory_.extent(0) < wanted) memory_ = Kokkos::View<float*, Kokkos::HostSpace>(std::string(label_), wanted);
   return {memory_.data(), evaluations, tokens, features, features, evaluation_stride};

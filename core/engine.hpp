@@ -12,10 +12,11 @@
 
 namespace distzo2 {
 
-/// Where the time of passes went since the last call (bench step). Weights and GEMM are means over threads.
+/// Where the time of passes went since the last call (bench step). Weights, GEMM and products are means over threads.
 struct PassTimes {
   double weights_s = 0;    // z, the deferred update, perturbed panels
-  double gemm_s = 0;       // multiplying
+  double gemm_s = 0;       // multiplying, writing the results, the head's softmax
+  double product_s = 0;    // of gemm_s, the products alone, after time_products()
   double attention_s = 0;  // wall time
   double norm_s = 0;       // wall time
   double gemm_flop = 0;
@@ -44,6 +45,7 @@ public:
 
   std::size_t activation_bytes() const;  // allocated so far
   PassTimes take_times();
+  void time_products();  // from now on, at two readings of the clock a GEMM call
   /// What the bits of a continuation depend on: GEMM library and version, instruction set, compute precision, tiles.
   std::string arithmetic_fingerprint() const;
 

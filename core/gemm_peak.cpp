@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/gemm_peak.hpp"
 
+#include "core/clock.hpp"
 #include "core/engine.hpp"
 #include "core/pack_weights.hpp"
 #include "core/panels.hpp"
+#include "core/round_up.hpp"
 #include "core/workspace.hpp"
 
 #include <vector>
@@ -14,7 +16,7 @@ double gemm_rate_alone(const ModelConfig& config, Compute compute, int rows) {
   const HostExec exec;
   const auto threads = static_cast<std::size_t>(exec.concurrency());
   const TensorTable table = tensor_table(config);
-  const int tile_count = (rows + row_tile - 1) / row_tile;
+  const int tile_count = pieces_of(rows, row_tile);
   const Compute inputs = compute == Compute::bf16 && native_bf16() ? Compute::bf16 : Compute::fp32;
   double flop = 0, seconds = 0;
   for (const Tensor& t : table.tensors) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/linear.hpp"
 
+#include "core/clock.hpp"
 #include "core/kernels/lanes.hpp"
 #include "core/pack_weights.hpp"
 #include "core/panels.hpp"
+#include "core/round_up.hpp"
 
 #include <array>
 #include <bit>
@@ -19,10 +21,6 @@ namespace {
 using Token = Kokkos::Experimental::UniqueToken<HostExec>;
 using PanelPolicy = Kokkos::RangePolicy<HostExec, Kokkos::Schedule<Kokkos::Dynamic>, Kokkos::IndexType<int>>;
 
-int tiles(int rows, int tile) {
-  return (rows + tile - 1) / tile;
-}
-
 /// x in the compute precision: itself in fp32, else a copy rounded to bf16 (words, or fp32 where there is no bf16
 /// GEMM).
 struct Input {
@@ -36,7 +34,7 @@ Input compute_input(const HostExec& exec, const Rows& x, Compute compute, PanelS
   if (compute == Compute::fp32)
     return {reinterpret_cast<const std::byte*>(x.data), x.row_stride * 4, x.evaluation_stride * 4, x.row_stride};
   const bool words = native_bf16();
-  const int padded = tiles(x.tokens, row_tile) * row_tile;
+  const int padded = round_up(x.tokens, row_tile);
   const std::int64_t row_floats = words ? (x.features + 1) / 2 : x.features;
   const std::int64_t size = row_floats * padded * x.evaluations;
   std::vector<float>& rounded = scratch.rounded();
@@ -79,7 +77,7 @@ public:
       GemmShape last = whole_;
       last.n = static_cast<int>(products[i].w.rows) % rows_;
       last_gemm_[i] = last.n == 0 ? whole_gemm_ : &gemm_for(last);
-      count_ += tiles(static_cast<int>(products[i].w.rows), rows_);
+      count_ += pieces_of(static_cast<int>(products[i].w.rows), rows_);
     }
   }
   int count() const { return count_; }
@@ -87,7 +85,7 @@ public:
   const GemmShape& whole() const { return whole_; }
   Panel operator[](int i) const {
     for (const Product& product : products_) {
-      const int here = tiles(static_cast<int>(product.w.rows), rows_);
+      const int here = pieces_of(static_cast<int>(product.w.rows), rows_);
       if (i < here) return {&product, i * rows_, std::min(rows_, static_cast<int>(product.w.rows) - i * rows_), 0};
       i -= here;
     }
@@ -140,7 +138,9 @@ void for_each_panel(const HostExec& exec, const char* label, std::span<const Pro
         t.z_s += seconds_since(start);
         start = Clock::now();
         use(panel, [&](int k) -> const float* {
+          const auto product_start = scratch.time_products ? Clock::now() : Clock::time_point();
           gemm.run(thread, t.tile.data(), input.row(panel.evaluation, k * row_tile), t.packed.data());
+          if (scratch.time_products) t.product_s += seconds_since(product_start);
           return t.tile.data();
         });
         t.gemm_s += seconds_since(start);
@@ -219,7 +219,7 @@ Partial panel_softmax(const float* logits, int n) {
 void linear_log_prob(const HostExec& exec, double* log_prob, const Rows& x, std::span<const HeadTerm> terms,
                      const Weight& w, const Perturbation& p, Compute compute, PanelScratch& scratch) {
   // A partial a panel and row, merged in panel order below: the bits do not depend on which thread had which panel.
-  const int panels = tiles(static_cast<int>(w.rows), panel_rows(w.cols));
+  const int panels = pieces_of(static_cast<int>(w.rows), panel_rows(w.cols));
   const std::int64_t rows = static_cast<std::int64_t>(x.evaluations) * x.tokens;
   const auto term_count = static_cast<int>(terms.size());
   std::vector<double>& partials = scratch.partials();
@@ -227,7 +227,9 @@ void linear_log_prob(const HostExec& exec, double* log_prob, const Rows& x, std:
   if (partials.size() < wanted) partials.resize(wanted);
   auto* partial = reinterpret_cast<Partial*>(partials.data());
   Partial* whole = partial + rows * panels;
-  // Terms by target: a panel picks up the logits of the few that lie in it. They wait in `log_prob`.
+  // Terms by target: a panel picks up the logits of the few that lie in it.
+  std::vector<float>& target_logits = scratch.target_logits();
+  target_logits.resize(static_cast<std::size_t>(x.evaluations) * terms.size());
   std::vector<int>& by_target = scratch.by_target();
   by_target.resize(terms.size());
   std::iota(by_target.begin(), by_target.end(), 0);
@@ -249,8 +251,8 @@ void linear_log_prob(const HostExec& exec, double* log_prob, const Rows& x, std:
                      for (auto i = first; i != by_target.end() && target_of(*i) < panel.row + panel.n; ++i) {
                        const HeadTerm& term = terms[static_cast<std::size_t>(*i)];
                        if (term.row >= begin && term.row < end)
-                         log_prob[e * term_count + *i] =
-                             static_cast<double>(logits[(term.row - begin) * panel.n + term.target - panel.row]);
+                         target_logits[static_cast<std::size_t>(e * term_count + *i)] =
+                             logits[(term.row - begin) * panel.n + term.target - panel.row];
                      }
                    }
                  });
@@ -268,10 +270,37 @@ void linear_log_prob(const HostExec& exec, double* log_prob, const Rows& x, std:
   for (std::int64_t e = 0; e < x.evaluations; ++e)
     for (int i = 0; i < term_count; ++i) {
       const Partial& of_row = whole[e * x.tokens + terms[static_cast<std::size_t>(i)].row];
-      double& value = log_prob[e * term_count + i];
-      value = value - of_row.largest - std::log(of_row.sum);
+      const auto logit = static_cast<double>(target_logits[static_cast<std::size_t>(e * term_count + i)]);
+      log_prob[e * term_count + i] = logit - of_row.largest - std::log(of_row.sum);
     }
 }
+
+namespace {
+
+/// Calls put(e, i, values, n) with fma(scale_e, z, theta) of elements [offset + i, offset + i + n) of w, for every
+/// evaluation e and chunk of [offset, offset + size): pending records replayed, nothing written.
+template <class Put>
+void for_each_perturbed_chunk(const Weight& w, std::int64_t offset, std::int64_t size, const Perturbation& p,
+                              const std::vector<DirectionGroup>& groups, ThreadPanels& t, const Put& put) {
+  replay(w, offset, size, t.theta.data(), t.scratch.data());
+  for (const DirectionGroup& group : groups)
+    for (std::int64_t i = 0; i < size; i += chunk_elements) {
+      const std::int64_t n = std::min(chunk_elements, size - i);
+      const float* theta = t.theta.data() + i;
+      if (group.direction == 0) {
+        for (const int e : group.evaluations) put(e, i, theta, n);
+        continue;
+      }
+      fill_z(t.z.data(), p, group.direction, w.first + static_cast<std::uint64_t>(offset + i), n);
+      for (const int e : group.evaluations) {
+        simd_kernels().perturb(t.scratch.data(), theta, t.z.data(), p.evaluations[static_cast<std::size_t>(e)].scale,
+                               static_cast<std::size_t>(n));
+        put(e, i, t.scratch.data(), n);
+      }
+    }
+}
+
+}  // namespace
 
 void lookup_rows(const HostExec& exec, const Rows& out, std::span<const std::int32_t> ids, const Weight& w,
                  const Perturbation& p, bool add, PanelScratch& scratch) {
@@ -279,52 +308,26 @@ void lookup_rows(const HostExec& exec, const Rows& out, std::span<const std::int
   scratch.prepare(w.cols, 1);
   const Token token(exec);
   const auto tokens = static_cast<int>(ids.size());
-  Kokkos::parallel_for(
-      "distzo2::lookup_rows", Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, tokens), [&](int i) {
-        const int thread = token.acquire();
-        ThreadPanels& t = scratch.thread(thread);
-        const std::int64_t offset = ids[static_cast<std::size_t>(i)] * w.cols;
-        float* theta = t.theta.data();
-        replay(w, offset, w.cols, theta, t.scratch.data());
-        for (const DirectionGroup& group : groups) {
-          for (std::int64_t j = 0; j < w.cols; j += chunk_elements) {
-            const std::int64_t n = std::min(chunk_elements, w.cols - j);
-            if (group.direction != 0)
-              fill_direction(t.z.data(), p, group.direction, w.first + static_cast<std::uint64_t>(offset + j), n);
-            for (const int e : group.evaluations) {
-              const float scale = p.evaluations[static_cast<std::size_t>(e)].scale;
-              float* to = out.row(e, i) + j;
-              for (std::int64_t c = 0; c < n; ++c) {
-                const float value = group.direction == 0 ? theta[j + c] : std::fma(scale, t.z[c], theta[j + c]);
-                to[c] = add ? to[c] + value : value;
-              }
-            }
-          }
-        }
-        token.release(thread);
-      });
+  Kokkos::parallel_for("distzo2::lookup_rows", Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, tokens),
+                       [&](int row) {
+                         const int thread = token.acquire();
+                         for_each_perturbed_chunk(w, ids[static_cast<std::size_t>(row)] * w.cols, w.cols, p, groups,
+                                                  scratch.thread(thread),
+                                                  [&](int e, std::int64_t i, const float* values, std::int64_t n) {
+                                                    float* to = out.row(e, row) + i;
+                                                    for (std::int64_t c = 0; c < n; ++c)
+                                                      to[c] = add ? to[c] + values[c] : values[c];
+                                                  });
+                         token.release(thread);
+                       });
 }
 
 void perturbed_vector(float* out, const Weight& w, const Perturbation& p, PanelScratch& scratch) {
-  const std::int64_t n = w.rows * w.cols;
-  scratch.prepare(n, 1);
-  ThreadPanels& t = scratch.thread(0);
-  replay(w, 0, n, t.theta.data(), t.scratch.data());
-  for (const DirectionGroup& group : scratch.groups(p))
-    for (std::int64_t i = 0; i < n; i += chunk_elements) {
-      const std::int64_t m = std::min(chunk_elements, n - i);
-      if (group.direction != 0)
-        fill_direction(t.z.data(), p, group.direction, w.first + static_cast<std::uint64_t>(i), m);
-      for (const int e : group.evaluations) {
-        float* to = out + e * n + i;
-        const float* theta = t.theta.data() + i;
-        if (group.direction == 0)
-          std::copy_n(theta, m, to);
-        else
-          simd_kernels().perturb(to, theta, t.z.data(), p.evaluations[static_cast<std::size_t>(e)].scale,
-                                 static_cast<std::size_t>(m));
-      }
-    }
+  const std::int64_t size = w.rows * w.cols;
+  scratch.prepare(size, 1);
+  for_each_perturbed_chunk(
+      w, 0, size, p, scratch.groups(p), scratch.thread(0),
+      [&](int e, std::int64_t i, const float* values, std::int64_t n) { std::copy_n(values, n, out + e * size + i); });
 }
 
 }  // namespace distzo2

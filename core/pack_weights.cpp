@@ -2,6 +2,7 @@
 #include "core/pack_weights.hpp"
 
 #include "core/kernels/lanes.hpp"
+#include "core/round_up.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -37,8 +38,7 @@ void pack_odd(float* packed, const std::uint16_t* b, int n, int k) {
 }
 
 std::int64_t depth(const GemmShape& s) {  // rows of the packed form
-  constexpr std::int64_t step = 16;
-  return s.compute == Compute::fp32 ? s.k : (s.k + 2 * step - 1) / (2 * step) * step;
+  return s.compute == Compute::fp32 ? s.k : round_up(s.k, 32) / 2;
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ void PanelScratch::prepare_gemm(std::size_t packed_floats, std::size_t tile_floa
 }
 
 std::size_t PanelScratch::bytes() const {
-  std::size_t floats = rounded_.capacity() + 2 * partials_.capacity();
+  std::size_t floats = rounded_.capacity() + 2 * partials_.capacity() + target_logits_.capacity();
   for (const ThreadPanels& t : threads_) {
     floats += t.theta.capacity() + t.z.capacity() + t.scratch.capacity() + t.packed.capacity() + t.tile.capacity();
     for (const std::vector<float>& v : t.w) floats += v.capacity();
@@ -68,7 +68,7 @@ const std::vector<DirectionGroup>& PanelScratch::groups(const Perturbation& p) {
   return groups_;
 }
 
-void fill_direction(float* z, const Perturbation& p, std::uint32_t direction, std::uint64_t first, std::int64_t n) {
+void fill_z(float* z, const Perturbation& p, std::uint32_t direction, std::uint64_t first, std::int64_t n) {
   const SimdKernels& simd = simd_kernels();
   const auto fill = p.kind == DirectionKind::gaussian ? simd.fill_gaussian : simd.fill_rademacher;
   fill(z, p.seed, p.t, direction, first, static_cast<std::size_t>(n));
@@ -115,7 +115,7 @@ void make_panels(const Weight& w, std::int64_t offset, std::int64_t n, const flo
   for (std::int64_t i = 0; i < n; i += chunk_elements) {
     const std::int64_t m = std::min(chunk_elements, n - i);
     const auto count = static_cast<std::size_t>(m);
-    if (!clean) fill_direction(t.z.data(), p, group.direction, w.first + static_cast<std::uint64_t>(offset + i), m);
+    if (!clean) fill_z(t.z.data(), p, group.direction, w.first + static_cast<std::uint64_t>(offset + i), m);
     const std::size_t panels = clean ? 1 : group.evaluations.size();
     for (std::size_t j = 0; j < panels; ++j) {
       const float scale = clean ? 0.0F : p.evaluations[static_cast<std::size_t>(group.evaluations[j])].scale;

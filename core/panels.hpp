@@ -8,7 +8,6 @@
 #include "core/simd/kernels.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -38,7 +37,8 @@ struct ThreadPanels {
   std::vector<float> z;               // (chunk_elements)
   std::vector<float> scratch;         // (chunk_elements) for the update
   std::vector<float> tile;            // a GEMM's result (row tile, panel rows)
-  double z_s = 0, gemm_s = 0;         // time in making weights and in multiplying
+  double z_s = 0, gemm_s = 0;         // time in making weights and in multiplying, with what becomes of the products
+  double product_s = 0;               // of gemm_s, the products alone, where they are timed
 };
 
 /// All buffers of `linear`, kept between calls: per-thread panels and the activations rounded to the compute precision.
@@ -61,15 +61,18 @@ public:
   std::vector<float>& rounded() { return rounded_; }     // x in the compute precision
   std::vector<double>& partials() { return partials_; }  // of linear_log_prob
   std::vector<int>& by_target() { return by_target_; }   // of linear_log_prob
+  std::vector<float>& target_logits() { return target_logits_; }
   std::size_t bytes() const;
   double gemm_flop = 0;
+  bool time_products = false;  // split gemm_s: two readings of the clock a tile
 
 private:
   std::vector<ThreadPanels> threads_;
   std::vector<float> rounded_;
   std::vector<double> partials_;
   std::vector<int> by_target_;
-  std::vector<Evaluation> grouped_;  // what groups_ was made of
+  std::vector<float> target_logits_;  // of linear_log_prob
+  std::vector<Evaluation> grouped_;   // what groups_ was made of
   std::vector<DirectionGroup> groups_;
 };
 
@@ -87,11 +90,7 @@ void make_panels(const Weight& w, std::int64_t offset, std::int64_t n, const flo
 const void* panel_of(const float* theta, const DirectionGroup& group, std::size_t j, Compute compute,
                      const ThreadPanels& t);
 
-void fill_direction(float* z, const Perturbation& p, std::uint32_t direction, std::uint64_t first, std::int64_t n);
-
-using Clock = std::chrono::steady_clock;
-inline double seconds_since(Clock::time_point t) {
-  return std::chrono::duration<double>(Clock::now() - t).count();
-}
+/// z[0..n) of a direction of p at global indices first .. first + n.
+void fill_z(float* z, const Perturbation& p, std::uint32_t direction, std::uint64_t first, std::int64_t n);
 
 }  // namespace distzo2

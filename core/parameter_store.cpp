@@ -4,6 +4,7 @@
 #include "core/exec.hpp"
 #include "core/panels.hpp"
 #include "core/pieces.hpp"
+#include "core/round_up.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -17,10 +18,10 @@ public:
   std::shared_ptr<std::byte> allocate(const std::string& label, std::size_t bytes) override {
     constexpr std::size_t page = 4096;
     const std::size_t size = bytes + page;
-    const Kokkos::View<std::byte*, Kokkos::HostSpace> memory(Kokkos::view_alloc(label, Kokkos::WithoutInitializing),
-                                                             size);
+    const Kokkos::View<std::byte*, Kokkos::HostSpace> memory(
+        Kokkos::view_alloc(HostExec(), label, Kokkos::WithoutInitializing), size);
     constexpr std::size_t piece = std::size_t{1} << 20;
-    for_each_piece((size + piece - 1) / piece, [&](std::size_t i) {  // a view would set byte after byte
+    for_each_piece(pieces_of(size, piece), [&](std::size_t i) {  // a view would set byte after byte
       std::memset(memory.data() + i * piece, 0, std::min(piece, size - i * piece));
     });
     const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
@@ -115,7 +116,7 @@ void ParameterStore::apply_pending(int tensor) {
   if (w.absorb == 0) return;
   sample_rounding_of(tensor);
   const std::int64_t size = w.rows * w.cols;
-  const auto pieces = static_cast<int>((size + piece_elements - 1) / piece_elements);
+  const auto pieces = static_cast<int>(pieces_of(size, piece_elements));
   if (pieces == 1) {  // a region of threads would cost more than a norm's weights
     bring_up_to_date(w, 0, size, scratch_->thread(0));
     absorbed(tensor);

@@ -27,9 +27,11 @@ std::uint64_t ParameterStore::digest() const {
     }
     i = last + 1;
   }
+  const HostExec exec;
   std::uint64_t sum = 0;
   Kokkos::parallel_reduce(
-      "distzo2::digest", Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(0, static_cast<int>(chunks.size())),
+      "distzo2::digest",
+      Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, static_cast<int>(chunks.size())),
       [&](int i, std::uint64_t& total) {
         const Chunk& chunk = chunks[static_cast<std::size_t>(i)];
         float values[index_alignment];

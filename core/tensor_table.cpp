@@ -2,6 +2,7 @@
 #include "core/tensor_table.hpp"
 
 #include "core/error.hpp"
+#include "core/round_up.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -26,23 +27,19 @@ void append_tensor(TensorTable& table, const TensorSpec& spec, int block) {
   table.tensors.push_back(std::move(t));
 }
 
-std::int64_t aligned(std::int64_t index) {
-  return (index + index_alignment - 1) / index_alignment * index_alignment;
-}
-
 }  // namespace
 
 TensorTable make_tensor_table(const std::vector<std::vector<TensorSpec>>& blocks) {
   TensorTable table;
   for (int b = 0; b < static_cast<int>(blocks.size()); ++b) {
     Block block;
-    table.index_end = aligned(table.index_end);
+    table.index_end = round_up(table.index_end, index_alignment);
     block.first = table.index_end;
     block.tensor_begin = static_cast<int>(table.tensors.size());
     for (const TensorSpec& spec : blocks[b]) {
       if (spec.matrix) append_tensor(table, spec, b);
     }
-    table.index_end = aligned(table.index_end);
+    table.index_end = round_up(table.index_end, index_alignment);
     block.vectors_first = table.index_end;
     for (const TensorSpec& spec : blocks[b]) {
       if (!spec.matrix) append_tensor(table, spec, b);

@@ -2,6 +2,7 @@
 #include "core/kernels/attention.hpp"
 
 #include "core/kernels/lanes.hpp"
+#include "core/round_up.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -12,10 +13,6 @@ namespace {
 
 constexpr int key_tile = 64;
 constexpr int column_step = 2 * lane_count;
-
-int round_up(int n, int step) {
-  return (n + step - 1) / step * step;
-}
 
 /// One thread's working set.
 struct Tile {

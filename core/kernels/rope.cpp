@@ -2,6 +2,7 @@
 #include "core/kernels/rope.hpp"
 
 #include "core/kernels/row_loop.hpp"
+#include "core/round_up.hpp"
 
 #include <cmath>
 #include <numbers>
@@ -39,7 +40,7 @@ std::vector<float> rope_frequencies(const RopeConfig& rope, int head_dim) {
 void RopeTable::reserve(const RopeConfig& rope, int head_dim, int count) {
   if (count <= positions_) return;
   constexpr int step = 256;
-  int const wanted = (count + step - 1) / step * step;
+  int const wanted = round_up(count, step);
   if (frequencies_.empty()) frequencies_ = rope_frequencies(rope, head_dim);
   std::size_t const half = frequencies_.size();
   values_.resize(static_cast<std::size_t>(wanted) * half * 2);

@@ -2,6 +2,7 @@
 #include "core/models/activations.hpp"
 
 #include "core/error.hpp"
+#include "core/round_up.hpp"
 
 #include <algorithm>
 #include <string>
@@ -48,8 +49,8 @@ int wide_features(const ModelConfig& config) {
   return static_cast<int>(std::max(qkv, mlp));
 }
 
-std::size_t activations_bytes(const ModelConfig& config, int evaluations, int tokens, int terms, int threads) {
-  auto const padded = [](int n) { return (static_cast<std::size_t>(n) + row_tile - 1) / row_tile * row_tile; };
+std::size_t stage_bytes(const ModelConfig& config, int evaluations, int tokens, int terms, int threads) {
+  auto const padded = [](int n) { return static_cast<std::size_t>(round_up(n, row_tile)); };
   auto const hidden = static_cast<std::size_t>(config.hidden);
   std::size_t const rows =
       padded(tokens) * static_cast<std::size_t>(wide_features(config)) + padded(std::max(tokens, terms)) * hidden;

@@ -30,7 +30,7 @@ struct Activations {
 };
 
 /// Bytes that Activations will hold for batches of at most this many tokens and terms.
-std::size_t activations_bytes(const ModelConfig& config, int evaluations, int tokens, int terms, int threads);
+std::size_t stage_bytes(const ModelConfig& config, int evaluations, int tokens, int terms, int threads);
 
 /// Features of `wide` that the family needs.
 int wide_features(const ModelConfig& config);

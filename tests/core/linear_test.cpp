@@ -2,6 +2,7 @@
 #include "core/linear.hpp"
 
 #include "core/panels.hpp"
+#include "core/round_up.hpp"
 
 #include <gtest/gtest.h>
 
@@ -44,14 +45,14 @@ Perturbation central(std::uint32_t t) {
 std::vector<float> random_rows(int rows, int features) {
   std::mt19937 engine(11);
   std::normal_distribution<float> normal;
-  const int padded = (rows + row_tile - 1) / row_tile * row_tile;
+  const int padded = round_up(rows, row_tile);
   std::vector<float> values(static_cast<std::size_t>(2 * padded * features));
   for (float& v : values) v = normal(engine);
   return values;
 }
 
 Rows rows_over(std::vector<float>& memory, int tokens, int features) {
-  const int padded = (tokens + row_tile - 1) / row_tile * row_tile;
+  const int padded = round_up(tokens, row_tile);
   return {memory.data(), 2, tokens, features, features, static_cast<std::int64_t>(padded) * features};
 }
 
@@ -72,7 +73,7 @@ TEST(Linear, equals_a_double_product_with_perturbed_weights) {
   std::vector<float> theta(rows_of_w * cols_of_w), z(theta.size());
   m.store.read(0, 0, theta);
   const Perturbation p = central(5);
-  fill_direction(z.data(), p, 1, 0, std::ssize(z));
+  fill_z(z.data(), p, 1, 0, std::ssize(z));
   constexpr int tokens = 70;
   std::vector<float> x = random_rows(tokens, cols_of_w);
   const std::vector<float> y = multiply(m.store, p, Compute::fp32, x, tokens);
