@@ -17,10 +17,6 @@ const SimdKernels* simd_kernels_avx512() {
 }
 
 const SimdKernels& find_simd_kernels(std::string_view name) {
-  __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2")) {
-    throw Error(ExitCode::usage, "this processor has no AVX2 with FMA: the program is built for x86-64-v3 processors");
-  }
   if (name == "avx2") {
     return simd_kernels_avx2();
   }
