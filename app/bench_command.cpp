@@ -5,44 +5,46 @@
 #include "app/machine.hpp"
 #include "app/progress.hpp"
 #include "app/step_losses.hpp"
+#include "app/step_setup.hpp"
+#include "core/clock.hpp"
 #include "core/gemm_peak.hpp"
-#include "core/sampler.hpp"
-#include "core/step.hpp"
+#include "core/z_alone.hpp"
 #include "io/hf_config.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 namespace distzo2 {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
-/// One step's parts, in seconds of wall time.
+/// One step's parts, in seconds of wall time, and what is measured beside it.
 struct StepParts {
-  double wall = 0, weights = 0, gemm = 0, attention = 0, norm = 0;
-  double gemm_flop = 0;
+  double wall = 0;
+  PassTimes pass;
+  ZAlone z;
+  double gemm_alone_flops = 0;
   double tokens = 0;
-  double rest() const { return std::max(0.0, wall - weights - gemm - attention - norm); }
+  double z_s() const { return z.passes_s + z.lookups_s; }
+  double update_s() const { return std::max(0.0, pass.weights_s - z.passes_s); }
+  double writes_s() const { return pass.gemm_s - pass.product_s; }
+  double rest_s() const {
+    return std::max(
+        0.0, wall - std::max(pass.weights_s, z.passes_s) - z.lookups_s - pass.gemm_s - pass.attention_s - pass.norm_s);
+  }
 };
 
 /// Steps of the deck's run, each followed by its update, which the next one's pass applies.
 class Stepper {
 public:
   Stepper(const RunConfig& config, const LoadedData& data, Engine& engine)
-      : config_(config),
-        data_(data),
-        engine_(engine),
-        rule_{config.zo.difference, static_cast<int>(config.zo.directions), config.zo.epsilon},
-        sampler_(config.zo.seed, static_cast<int>(config.zo.batch),
-                 static_cast<std::uint32_t>(data.train->examples.size())),
-        perturbation_{config.zo.seed, 0, config.zo.kind,
-                      step_evaluations(rule_.difference, rule_.directions, rule_.epsilon)} {}
+      : config_(config), data_(data), engine_(engine), setup_(step_setup(config.zo, data.train->examples.size())) {
+    engine.time_products();
+  }
 
   StepParts step() {
     const std::uint32_t t = engine_.store().next_step();
@@ -50,45 +52,41 @@ public:
     const auto start = Clock::now();
     const ComputedLosses computed = losses(t);
     StepOutcome outcome =
-        make_step_record(rule_, t, learning_rate(config_.zo, t), static_cast<float>(config_.zo.weight_decay),
+        make_step_record(setup_.rule, t, learning_rate(config_.zo, t), static_cast<float>(config_.zo.weight_decay),
                          computed.share.losses, computed.share.counts, INFINITY);
     engine_.store().append(outcome.record);
     StepParts parts;
-    parts.wall = std::chrono::duration<double>(Clock::now() - start).count();
-    const PassTimes times = engine_.take_times();
-    parts.weights = times.weights_s;
-    parts.gemm = times.gemm_s;
-    parts.attention = times.attention_s;
-    parts.norm = times.norm_s;
-    parts.gemm_flop = times.gemm_flop;
+    parts.wall = seconds_since(start);
+    parts.pass = engine_.take_times();
     parts.tokens = static_cast<double>(computed.tokens);
     return parts;
+  }
+
+  /// What z and the GEMM calls of such a step take where nothing else is done.
+  void measure_alone(StepParts& parts) const {
+    parts.z = z_alone(engine_.config(), setup_.perturbation);
+    parts.gemm_alone_flops = gemm_rate_alone(engine_.config(), config_.precision.compute,
+                                             static_cast<int>(parts.tokens) * setup_.layout.evaluations);
   }
 
   /// g of every direction of step t, without an update.
   std::vector<double> gradients(std::uint32_t t) {
     const ComputedLosses computed = losses(t);
-    return projected_gradients(rule_.difference, rule_.epsilon,
+    return projected_gradients(setup_.rule.difference, setup_.rule.epsilon,
                                mean_losses(computed.share.losses, computed.share.counts));
   }
 
-  int evaluations() const { return static_cast<int>(perturbation_.evaluations.size()); }
-
 private:
   ComputedLosses losses(std::uint32_t t) {
-    perturbation_.t = t;
-    const Layout layout{1, 1, PertpOrder::inner, static_cast<int>(perturbation_.evaluations.size()),
-                        static_cast<int>(config_.zo.batch)};
-    return compute_losses(engine_, data_.train->examples, sampler_.indices(t), share(layout, 0), perturbation_,
-                          data_.objective);
+    setup_.perturbation.t = t;
+    return compute_losses(engine_, data_.train->examples, setup_.sampler.indices(t), share(setup_.layout, 0),
+                          setup_.perturbation, data_.objective);
   }
 
   const RunConfig& config_;
   const LoadedData& data_;
   Engine& engine_;
-  StepRule rule_;
-  Sampler sampler_;
-  Perturbation perturbation_;
+  StepSetup setup_;
 };
 
 template <class Get>
@@ -120,6 +118,13 @@ double bf16_noise(const RunConfig& config, const LoadedData& data, std::uint32_t
 
 }  // namespace
 
+const char* const bench_step_text =
+    "where the time of a step goes. Medians over the repeats, after a step that warms up. z is made and used within "
+    "microseconds, so its time is measured beside each step: z alone, as often and over the same index ranges as the "
+    "step makes it, on the same threads; \"update and packing\" is the time in which a step makes weights, less that. "
+    "Products and what becomes of them are told apart by reading the clock around each GEMM call, which a training "
+    "step does not do. Parts that threads do side by side are means over threads; waiting at their ends is in the rest";
+
 ExitCode bench_step_command(const BenchStepOptions& options) {
   // 1. The deck's run, a warm-up step, then the repeats.
   const RunConfig config = read_run_config(options.deck.deck, options.deck.sets);
@@ -128,7 +133,6 @@ ExitCode bench_step_command(const BenchStepOptions& options) {
   if (!data.train)
     throw Error(ExitCode::usage, fmt::format("{}: bench step needs data/train", options.deck.deck.string()));
   std::vector<StepParts> steps;
-  std::vector<double> alone;  // FLOP/s of the same GEMM calls
   {
     const auto engine = load_engine(config.model.folder, update_rule(config), config.precision.compute,
                                     config.model.allow_non_finite_weights);
@@ -137,62 +141,61 @@ ExitCode bench_step_command(const BenchStepOptions& options) {
     for (std::uint32_t i = 0; i < options.repeats; ++i) {
       steps.push_back(stepper.step());
       // Taken in turn with the steps, so that a machine that others share shows both the same mood.
-      alone.push_back(gemm_rate_alone(model, config.precision.compute,
-                                      static_cast<int>(steps.back().tokens) * stepper.evaluations()));
+      stepper.measure_alone(steps.back());
     }
   }
-  const double noise = bf16_noise(config, data, options.noise_pairs);
 
   // 2. Medians, their spread and the shares.
   const auto part = [&](auto get) { return median_of(steps, get); };
   const double wall = part([](const StepParts& s) { return s.wall; });
-  const double gemm = part([](const StepParts& s) { return s.gemm; });
-  const double peak = median(alone);
-  const double rate = part([](const StepParts& s) { return s.gemm_flop / s.gemm; });
-  double fastest = wall, slowest = wall;
-  for (const StepParts& s : steps) {
-    fastest = std::min(fastest, s.wall);
-    slowest = std::max(slowest, s.wall);
-  }
-  const Json result{{"model", describe(model, tensor_table(model))},
-                    {"repeats", options.repeats},
-                    {"step_s", wall},
-                    {"step_min_s", fastest},
-                    {"step_max_s", slowest},
-                    {"weights_s", part([](const StepParts& s) { return s.weights; })},
-                    {"gemm_s", gemm},
-                    {"attention_s", part([](const StepParts& s) { return s.attention; })},
-                    {"norm_s", part([](const StepParts& s) { return s.norm; })},
-                    {"rest_s", part([](const StepParts& s) { return s.rest(); })},
-                    {"gemm_gflops", rate * 1e-9},
-                    {"gemm_alone_gflops", peak * 1e-9},
-                    {"gemm_share_of_alone", rate / peak},
-                    {"bf16_noise_of_g", noise},
-                    {"noise_pairs", options.noise_pairs},
-                    {"tokens_per_step", part([](const StepParts& s) { return s.tokens; })},
-                    {"tokens_per_second", part([](const StepParts& s) { return s.tokens / s.wall; })},
-                    {"peak_host_bytes", peak_resident_bytes()},
-                    {"git_hash", build_git_hash()},
-                    {"machine", machine_object()}};
+  const double rate = part([](const StepParts& s) { return s.pass.gemm_flop / s.pass.product_s; });
+  const double peak = part([](const StepParts& s) { return s.gemm_alone_flops; });
+  const auto [fastest, slowest] = std::ranges::minmax(steps, {}, &StepParts::wall);
+  Json result{{"model", describe(model, tensor_table(model))},
+              {"repeats", options.repeats},
+              {"step_s", wall},
+              {"step_min_s", fastest.wall},
+              {"step_max_s", slowest.wall},
+              {"z_s", part([](const StepParts& s) { return s.z_s(); })},
+              {"update_and_packing_s", part([](const StepParts& s) { return s.update_s(); })},
+              {"gemm_s", part([](const StepParts& s) { return s.pass.product_s; })},
+              {"writes_and_softmax_s", part([](const StepParts& s) { return s.writes_s(); })},
+              {"attention_s", part([](const StepParts& s) { return s.pass.attention_s; })},
+              {"norm_s", part([](const StepParts& s) { return s.pass.norm_s; })},
+              {"rest_s", part([](const StepParts& s) { return s.rest_s(); })},
+              {"gemm_gflops", rate * 1e-9},
+              {"gemm_alone_gflops", peak * 1e-9},
+              {"gemm_share_of_alone", rate / peak},
+              {"noise_pairs", options.noise_pairs},
+              {"tokens_per_step", part([](const StepParts& s) { return s.tokens; })},
+              {"tokens_per_second", part([](const StepParts& s) { return s.tokens / s.wall; })},
+              {"peak_host_bytes", peak_resident_bytes()},
+              {"git_hash", build_git_hash()},
+              {"machine", machine_object()}};
+  if (options.noise_pairs > 0) result["bf16_noise_of_g"] = bf16_noise(config, data, options.noise_pairs);
   if (options.deck.json) {
     fmt::print("{}\n", result.dump(2));
     return ExitCode::done;
   }
   const auto line = [&](const char* name, const char* key) {
     const double s = result[key].get<double>();
-    fmt::print("  {:<34} {:>9.2f} ms {:>6.1f} %\n", name, s * 1e3, 100 * s / wall);
+    fmt::print("  {:<44} {:>9.2f} ms {:>6.1f} %\n", name, s * 1e3, 100 * s / wall);
   };
   fmt::print("one step of {}, median of {} ({:.2f} to {:.2f} ms)\n", result["model"].get<std::string>(),
-             options.repeats, fastest * 1e3, slowest * 1e3);
-  line("z, update and perturbed weights", "weights_s");
+             options.repeats, fastest.wall * 1e3, slowest.wall * 1e3);
+  line("z (measured alone, beside the step)", "z_s");
+  line("update and packing (making weights, less z)", "update_and_packing_s");
   line("matrix products", "gemm_s");
+  line("writing them, the head's softmax", "writes_and_softmax_s");
   line("attention", "attention_s");
   line("norms", "norm_s");
   line("rest", "rest_s");
   line("step", "step_s");
   fmt::print("  matrix products at {:.0f} GF/s; the same shapes alone {:.0f} GF/s: {:.2f} of that\n", rate * 1e-9,
              peak * 1e-9, rate / peak);
-  fmt::print("  noise of g in bf16 compute: {:.3f} of its rms, over {} steps\n", noise, options.noise_pairs);
+  if (options.noise_pairs > 0)
+    fmt::print("  noise of g in bf16 compute: {:.3f} of its rms, over {} steps\n",
+               result["bf16_noise_of_g"].get<double>(), options.noise_pairs);
   fmt::print("  {:.0f} tokens a step, {:.1f} tokens/s\n", result["tokens_per_step"].get<double>(),
              result["tokens_per_second"].get<double>());
   return ExitCode::done;

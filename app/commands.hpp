@@ -54,10 +54,12 @@ struct DeckDocsOptions {
 };
 ExitCode deck_docs_command(const DeckDocsOptions& options);
 
+/// What `bench step` measures, and how: its --help.
+extern const char* const bench_step_text;
 struct BenchStepOptions {
   DeckOptions deck;
   std::uint32_t repeats = 5;
-  std::uint32_t noise_pairs = 32;  // steps over which the noise of bf16 compute is measured
+  std::uint32_t noise_pairs = 32;  // steps over which the noise of bf16 compute is measured; 0: it is not
 };
 ExitCode bench_step_command(const BenchStepOptions& options);
 

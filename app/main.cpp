@@ -150,13 +150,15 @@ int main(int argc, char** argv) {
   BenchStepOptions bench;
   CLI::App& bench_app = *app.add_subcommand("bench", "measure");
   bench_app.require_subcommand(1);
-  CLI::App& step_app = *bench_app.add_subcommand("step", "where the time of a step goes");
+  CLI::App& step_app = *bench_app.add_subcommand("step", bench_step_text);
   add_deck(step_app, bench.deck);
   step_app.add_option("--repeats", bench.repeats, "steps measured")
       ->check(CLI::Range(1U, 1000U))
       ->capture_default_str();
-  step_app.add_option("--noise-pairs", bench.noise_pairs, "steps over which the noise of bf16 compute is measured")
-      ->check(CLI::Range(1U, 1000U))
+  step_app
+      .add_option("--noise-pairs", bench.noise_pairs,
+                  "steps over which the noise of g in bf16 compute is measured; 0: not at all")
+      ->check(CLI::Range(0U, 1000U))
       ->capture_default_str();
   step_app.add_flag("--json", bench.deck.json, "print JSON");
   step_app.callback([&] {

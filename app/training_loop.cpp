@@ -2,23 +2,17 @@
 #include "app/training_loop.hpp"
 
 #include "app/step_losses.hpp"
+#include "app/step_setup.hpp"
+#include "core/clock.hpp"
 #include "core/error.hpp"
-#include "core/sampler.hpp"
 #include "core/step.hpp"
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 
 namespace distzo2 {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// What a rank tells the others with its losses.
 enum Flags : std::uint32_t { signal_flag = 1, time_limit_flag = 2 };
@@ -48,11 +42,7 @@ TrainingEnd train(Training& training) {
   const ZoSection& zo = training.config.zo;
   const auto started = Clock::now();
   const std::vector<Example>& examples = training.data.train->examples;
-  const StepRule rule{zo.difference, static_cast<int>(zo.directions), zo.epsilon};
-  const Layout layout{1, 1, PertpOrder::inner, evaluation_count(rule.difference, rule.directions),
-                      static_cast<int>(zo.batch)};
-  Sampler sampler(zo.seed, layout.batch, static_cast<std::uint32_t>(examples.size()));
-  Perturbation perturbation{zo.seed, 0, zo.kind, step_evaluations(rule.difference, rule.directions, rule.epsilon)};
+  auto [rule, layout, sampler, perturbation] = step_setup(zo, examples.size());
   GradientClip clip(zo.clip);
   DivergenceWatch watch(zo.diverged_factor);
   for (const StepRecord& r : training.records) {  // their state is a function of the records

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "app/run_config.hpp"
+#include "core/layout.hpp"
+#include "core/perturbation.hpp"
+#include "core/sampler.hpp"
+#include "core/step.hpp"
+
+#include <cstddef>
+
+namespace distzo2 {
+
+/// What all steps of a deck's run share; `perturbation.t` is set to each step's t.
+struct StepSetup {
+  StepRule rule;
+  Layout layout;
+  Sampler sampler;
+  Perturbation perturbation;
+};
+
+/// On one rank, over so many training examples.
+StepSetup step_setup(const ZoSection& zo, std::size_t examples);
+
+}  // namespace distzo2
