@@ -131,10 +131,6 @@ std::vector<std::string> CheckpointReader::names() const {
   return names;
 }
 
-bool CheckpointReader::has(std::string_view name) const {
-  return find(name) != entries_.end();
-}
-
 const TensorInfo& CheckpointReader::info(std::string_view name) const {
   return *get(name)->second.info;
 }

@@ -24,7 +24,6 @@ public:
 
   const std::filesystem::path& folder() const { return folder_; }
   std::vector<std::string> names() const;  // as in the files, sorted
-  bool has(std::string_view name) const;
   const TensorInfo& info(std::string_view name) const;
   /// Throws unless the tensor is there, of a type that can be read as float, and of this shape.
   void expect(std::string_view name, std::span<const std::int64_t> shape) const;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "core/error.hpp"
@@ -150,18 +149,6 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids) const {
     }
   }
   return parts_->decoder.apply(std::move(tokens));
-}
-
-std::int32_t Tokenizer::vocab_size() const {
-  std::int32_t end = parts_->bpe.end_id();
-  for (const AddedToken& token : parts_->added.all()) {
-    end = std::max(end, token.id + 1);
-  }
-  return end;
-}
-
-std::optional<std::int32_t> Tokenizer::token_id(std::string_view token) const {
-  return parts_->id_of(token);
 }
 
 std::optional<std::int32_t> Tokenizer::bos() const {

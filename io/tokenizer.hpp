@@ -31,8 +31,6 @@ public:
   /// Special tokens included; ids that no token has are left out, ill-formed bytes become U+FFFD.
   std::string decode(std::span<const std::int32_t> ids) const;
 
-  std::int32_t vocab_size() const;  // largest id + 1, added tokens included
-  std::optional<std::int32_t> token_id(std::string_view token) const;
   /// The token that the folder puts in front of a text (OPT, Llama), or nothing (Qwen, SmolLM2).
   std::optional<std::int32_t> bos() const;
   /// Equal for equal tokenizers: XXH3-64 of the files' contents and the leading token.

@@ -29,7 +29,6 @@ TEST(SmolLM2Tokenizer, equals_goldens) {
   }
   EXPECT_EQ(tokenizer.encode("The capital of France is"), (std::vector<std::int32_t>{504, 3575, 282, 4649, 314}));
   EXPECT_EQ(tokenizer.bos(), std::nullopt);
-  EXPECT_EQ(tokenizer.vocab_size(), 49152);
 }
 
 }  // namespace distzo2

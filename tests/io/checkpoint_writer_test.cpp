@@ -9,7 +9,8 @@
 
 #include "io/checkpoint_folder.hpp"
 #include "tests/io/expect_error.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/support/file_bytes.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace {
 

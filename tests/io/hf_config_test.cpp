@@ -5,7 +5,7 @@
 
 #include "io/json_file.hpp"
 #include "tests/io/expect_error.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace {
 

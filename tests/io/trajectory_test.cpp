@@ -8,7 +8,8 @@
 #include <limits>
 
 #include "tests/io/expect_error.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/support/file_bytes.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace distzo2 {
 namespace {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/support/run_program.hpp"
 
+#include "core/clock.hpp"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -17,8 +19,6 @@
 
 namespace distzo2 {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr auto poll_period = std::chrono::milliseconds(2);
 
