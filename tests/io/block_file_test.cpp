@@ -4,7 +4,8 @@
 #include "core/error.hpp"
 #include "tests/io/chunk_fixture.hpp"
 #include "tests/io/expect_error.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/support/file_bytes.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
