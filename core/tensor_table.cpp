@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t most_indices = std::int64_t{1} << 56;
 
 void append_tensor(TensorTable& table, const TensorSpec& spec, int block) {
-  bool const sound = spec.rows > 0 && spec.cols > 0 && spec.rows <= most_indices / spec.cols &&
+  const bool sound = spec.rows > 0 && spec.cols > 0 && spec.rows <= most_indices / spec.cols &&
                      spec.rows * spec.cols <= most_indices - table.index_end;
   if (!sound) {
     throw Error(ExitCode::file, "tensor " + spec.name + " of " + std::to_string(spec.rows) + " x " +
@@ -52,7 +52,7 @@ TensorTable make_tensor_table(const std::vector<std::vector<TensorSpec>>& blocks
 }
 
 int find_tensor(const TensorTable& table, std::string_view name) {
-  auto const found = std::ranges::find(table.tensors, name, &Tensor::name);
+  const auto found = std::ranges::find(table.tensors, name, &Tensor::name);
   return found == table.tensors.end() ? -1 : static_cast<int>(found - table.tensors.begin());
 }
 

@@ -55,7 +55,7 @@ struct CountingIterator {
     return *this;
   }
   CountingIterator operator++(int) {
-    CountingIterator const before = *this;
+    const CountingIterator before = *this;
     ++*this;
     return before;
   }

@@ -28,7 +28,7 @@ struct Tile {
 };
 
 Tile make_tile(float* memory, int head_dim) {
-  int const width = round_up(head_dim, column_step);
+  const int width = round_up(head_dim, column_step);
   Tile t{};
   t.width = width;
   t.q = memory;
@@ -53,10 +53,10 @@ void product_rows(float* c, int ldc, const float* a, int lda, const float* b, in
       acc[r][1] = add ? load(c + r * ldc + j + lane_count) : Lanes{};
     }
     for (int d = 0; d < depth; ++d) {
-      Lanes const b0 = load(b + d * ldb + j);
-      Lanes const b1 = load(b + d * ldb + j + lane_count);
+      const Lanes b0 = load(b + d * ldb + j);
+      const Lanes b1 = load(b + d * ldb + j + lane_count);
       for (int r = 0; r < R; ++r) {
-        Lanes const x = broadcast(a[r * lda + d]);
+        const Lanes x = broadcast(a[r * lda + d]);
         acc[r][0] = fma(x, b0, acc[r][0]);
         acc[r][1] = fma(x, b1, acc[r][1]);
       }
@@ -73,7 +73,7 @@ void product(float* c, int ldc, const float* a, int lda, const float* b, int ldb
   int r = 0;
   for (; r + 4 <= rows; r += 4) product_rows<4>(c + r * ldc, ldc, a + r * lda, lda, b, ldb, depth, columns, add);
   float* const cr = c + r * ldc;
-  float const* const ar = a + r * lda;
+  const float* const ar = a + r * lda;
   if (rows - r == 3) product_rows<3>(cr, ldc, ar, lda, b, ldb, depth, columns, add);
   if (rows - r == 2) product_rows<2>(cr, ldc, ar, lda, b, ldb, depth, columns, add);
   if (rows - r == 1) product_rows<1>(cr, ldc, ar, lda, b, ldb, depth, columns, add);
@@ -82,11 +82,11 @@ void product(float* c, int ldc, const float* a, int lda, const float* b, int ldb
 void copy_row(float* out, const float* in, int n, bool to_bf16) {
   int i = 0;
   for (; i + lane_count <= n; i += lane_count) {
-    Lanes const x = load(in + i);
+    const Lanes x = load(in + i);
     store(out + i, to_bf16 ? round_bf16(x) : x);
   }
   if (i < n) {
-    Lanes const x = load_first(in + i, n - i);
+    const Lanes x = load_first(in + i, n - i);
     store_first(out + i, to_bf16 ? round_bf16(x) : x, n - i);
   }
 }
@@ -95,16 +95,16 @@ void copy_row(float* out, const float* in, int n, bool to_bf16) {
 /// their values.
 void load_keys(const Tile& t, const Rows& k, const Rows& v, int evaluation, const AttentionSpan& s, int kv_column,
                int head_dim, int first, int n, int columns, bool to_bf16) {
-  int const prefix = s.prefix_end - s.prefix_begin;
+  const int prefix = s.prefix_end - s.prefix_begin;
   for (int begin = 0; begin < columns; begin += lane_count) {
     for (int i = 0; i < lane_count; ++i) {
-      int const index = first + begin + i;
+      const int index = first + begin + i;
       float* const key = t.some_keys + i * t.width;
       if (begin + i >= n) {
         std::fill_n(key, t.width, 0.0F);
         continue;
       }
-      int const token = index < prefix ? s.prefix_begin + index : s.query_begin + index - prefix;
+      const int token = index < prefix ? s.prefix_begin + index : s.query_begin + index - prefix;
       copy_row(key, k.row(evaluation, token) + kv_column, head_dim, to_bf16);
       std::fill(key + head_dim, key + t.width, 0.0F);
       float* const value = t.values + (begin + i) * t.width;
@@ -127,19 +127,19 @@ void softmax_row(const Tile& t, int row, int visible, int columns, float scale, 
   for (int j = std::max(0, visible); j < columns; ++j) s[j] = minus_infinity;
   Lanes top = broadcast(minus_infinity);
   for (int j = 0; j < columns; j += lane_count) {
-    Lanes const x = load(s + j) * broadcast(scale);
+    const Lanes x = load(s + j) * broadcast(scale);
     store(s + j, x);
     top = larger(x, top);
   }
-  float const before = t.largest[row];
-  float const now = std::max(before, largest(top));
+  const float before = t.largest[row];
+  const float now = std::max(before, largest(top));
   Lanes sums{};
   for (int j = 0; j < columns; j += lane_count) {
-    Lanes const p = exp(load(s + j) - broadcast(now));
+    const Lanes p = exp(load(s + j) - broadcast(now));
     sums += p;
     store(s + j, to_bf16 ? round_bf16(p) : p);
   }
-  float const keep = exp(broadcast(before - now))[0];
+  const float keep = exp(broadcast(before - now))[0];
   t.largest[row] = now;
   t.sum[row] = std::fma(t.sum[row], keep, sum(sums));
   if (keep != 1.0F) {
@@ -153,13 +153,13 @@ void softmax_row(const Tile& t, int row, int visible, int columns, float scale, 
 
 void attention_tiles(std::vector<AttentionTile>& tiles, std::span<const AttentionSpan> spans,
                      const AttentionShape& shape) {
-  int const group = shape.heads / shape.kv_heads;
+  const int group = shape.heads / shape.kv_heads;
   tiles.clear();
   for (int i = 0; i < static_cast<int>(spans.size()); ++i) {
-    int const rows = (spans[i].query_end - spans[i].query_begin) * group;
+    const int rows = (spans[i].query_end - spans[i].query_begin) * group;
     for (int r = 0; r < rows; r += attention_rows) tiles.push_back({i, r});
   }
-  auto const keys = [&](const AttentionTile& t) {
+  const auto keys = [&](const AttentionTile& t) {
     return spans[t.span].prefix_end - spans[t.span].prefix_begin + (t.first_row + attention_rows) / group;
   };
   std::sort(tiles.begin(), tiles.end(), [&](const AttentionTile& a, const AttentionTile& b) {
@@ -170,7 +170,7 @@ void attention_tiles(std::vector<AttentionTile>& tiles, std::span<const Attentio
 }
 
 std::size_t attention_scratch(int head_dim) {
-  int const width = round_up(head_dim, column_step);
+  const int width = round_up(head_dim, column_step);
   return static_cast<std::size_t>(round_up(2 * attention_rows * width + 2 * key_tile * width +
                                                attention_rows * key_tile + 2 * attention_rows + lane_count * width,
                                            64));
@@ -179,16 +179,16 @@ std::size_t attention_scratch(int head_dim) {
 void attention(const HostExec& exec, const Rows& out, const Rows& q, const Rows& k, const Rows& v,
                const AttentionShape& shape, std::span<const AttentionSpan> spans, std::span<const AttentionTile> tiles,
                Compute compute, float* scratch) {
-  int const group = shape.heads / shape.kv_heads;
-  int const head_dim = shape.head_dim;
-  float const scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
-  bool const to_bf16 = compute == Compute::bf16;
+  const int group = shape.heads / shape.kv_heads;
+  const int head_dim = shape.head_dim;
+  const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
+  const bool to_bf16 = compute == Compute::bf16;
   std::size_t const scratch_step = attention_scratch(head_dim);
-  int const kv_heads = shape.kv_heads;
-  int const units = q.evaluations * kv_heads;
-  auto const* const all_spans = spans.data();
-  auto const* const all_tiles = tiles.data();
-  Kokkos::Experimental::UniqueToken<HostExec, Kokkos::Experimental::UniqueTokenScope::Global> const token;
+  const int kv_heads = shape.kv_heads;
+  const int units = q.evaluations * kv_heads;
+  const auto* const all_spans = spans.data();
+  const auto* const all_tiles = tiles.data();
+  const Kokkos::Experimental::UniqueToken<HostExec, Kokkos::Experimental::UniqueTokenScope::Global> token;
   using Policy = Kokkos::RangePolicy<HostExec, Kokkos::Schedule<Kokkos::Dynamic>, Kokkos::IndexType<std::int64_t>>;
   Policy policy(exec, 0, static_cast<std::int64_t>(tiles.size()) * units);
   policy.set_chunk_size(1);

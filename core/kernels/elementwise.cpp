@@ -27,7 +27,7 @@ void relu(const HostExec& exec, const Rows& x) {
 }
 
 void gather_rows(const HostExec& exec, const Rows& out, const Rows& x, std::span<const int> tokens) {
-  auto const* const all = tokens.data();
+  const auto* const all = tokens.data();
   for_each_row(exec, "distzo2::gather_rows", out,
                [=](int e, int i) { std::copy_n(x.row(e, all[i]), x.features, out.row(e, i)); });
 }

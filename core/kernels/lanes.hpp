@@ -109,8 +109,8 @@ float sum_over(const float* x, int n, F f) {
 /// above 88.37, NaN where x is NaN. x = n ln 2 + r with |r| <= ln 2 / 2, and the Taylor polynomial of degree 7 for e^r.
 inline Lanes exp(Lanes x) {
   constexpr float shift = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits
-  Lanes const shifted = fma(x, broadcast(1.44269504F), broadcast(shift));
-  Lanes const n = shifted - broadcast(shift);
+  const Lanes shifted = fma(x, broadcast(1.44269504F), broadcast(shift));
+  const Lanes n = shifted - broadcast(shift);
   Lanes r = fma(n, broadcast(-0.693147182F), x);
   r = fma(n, broadcast(1.90465421e-9F), r);
   Lanes p = broadcast(1.0F / 5040.0F);
@@ -121,9 +121,9 @@ inline Lanes exp(Lanes x) {
   p = fma(p, r, broadcast(0.5F));
   p = fma(p, r, broadcast(1.0F));
   p = fma(p, r, broadcast(1.0F));
-  WordLanes const exponent = std::bit_cast<WordLanes>(shifted) - std::bit_cast<std::uint32_t>(shift) + 127U;
-  Lanes const y = p * std::bit_cast<Lanes>(exponent << 23U);
-  Lanes const small = x < broadcast(-87.33F) ? Lanes{} : y;
+  const WordLanes exponent = std::bit_cast<WordLanes>(shifted) - std::bit_cast<std::uint32_t>(shift) + 127U;
+  const Lanes y = p * std::bit_cast<Lanes>(exponent << 23U);
+  const Lanes small = x < broadcast(-87.33F) ? Lanes{} : y;
   return x > broadcast(88.37F) ? broadcast(std::numeric_limits<float>::infinity()) : small;
 }
 
@@ -134,8 +134,8 @@ inline Lanes silu(Lanes x) {
 
 /// To bf16, nearest even, and back: what a 16-bit product would see. NaN stays NaN.
 inline Lanes round_bf16(Lanes x) {
-  WordLanes const bits = std::bit_cast<WordLanes>(x);
-  WordLanes const rounded = (bits + 0x7FFFU + ((bits >> 16U) & 1U)) & 0xFFFF0000U;
+  const WordLanes bits = std::bit_cast<WordLanes>(x);
+  const WordLanes rounded = (bits + 0x7FFFU + ((bits >> 16U) & 1U)) & 0xFFFF0000U;
   return x == x ? std::bit_cast<Lanes>(rounded) : x;
 }
 

@@ -9,7 +9,7 @@
 namespace distzo2 {
 
 void rms_norm(const HostExec& exec, const Rows& y, const Rows& x, const float* weight, int size, double eps) {
-  auto const epsilon = static_cast<float>(eps);
+  const auto epsilon = static_cast<float>(eps);
   for_each_row(exec, "distzo2::rms_norm", x, [=](int e, int token) {
     float const* const w = weight + static_cast<std::int64_t>(e) * size;
     for (int begin = 0; begin < x.features; begin += size) {
@@ -24,8 +24,8 @@ void rms_norm(const HostExec& exec, const Rows& y, const Rows& x, const float* w
 
 void layer_norm(const HostExec& exec, const Rows& y, const Rows& x, const float* weight, const float* bias,
                 double eps) {
-  auto const epsilon = static_cast<float>(eps);
-  int const n = x.features;
+  const auto epsilon = static_cast<float>(eps);
+  const int n = x.features;
   for_each_row(exec, "distzo2::layer_norm", x, [=](int e, int token) {
     float const* const in = x.row(e, token);
     float* const out = y.row(e, token);

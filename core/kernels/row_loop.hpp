@@ -11,7 +11,7 @@ namespace distzo2 {
 /// Calls f(evaluation, token) for every row of `shape`, threads over rows.
 template <class F>
 void for_each_row(const HostExec& exec, const char* label, const Rows& shape, F f) {
-  int const tokens = shape.tokens;
+  const int tokens = shape.tokens;
   using Policy = Kokkos::RangePolicy<HostExec, Kokkos::IndexType<std::int64_t>>;
   std::int64_t const rows = static_cast<std::int64_t>(shape.evaluations) * tokens;
   Kokkos::parallel_for(label, Policy(exec, 0, rows),

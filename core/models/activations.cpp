@@ -19,20 +19,20 @@ void require(bool sound, const char* what) {
 }
 
 void check_batch(const PackedBatch& batch, std::int64_t vocab) {
-  auto const in_vocabulary = [=](std::int64_t id) { return id >= 0 && id < vocab; };
+  const auto in_vocabulary = [=](std::int64_t id) { return id >= 0 && id < vocab; };
   require(batch.tokens() > 0, "it has no tokens");
   require(batch.positions.size() == batch.ids.size(), "ids and positions differ in number");
   require(std::ranges::all_of(batch.ids, in_vocabulary), "a token id is not in the vocabulary");
   require(std::ranges::min(batch.positions) >= 0, "a position is negative");
   int next = 0;
-  for (AttentionSpan const& s : batch.spans) {
+  for (const AttentionSpan& s : batch.spans) {
     require(s.query_begin == next && s.query_end > s.query_begin, "its spans do not cover the tokens in order");
     require(s.prefix_begin >= 0 && s.prefix_end >= s.prefix_begin && s.prefix_end <= batch.tokens(),
             "a prefix is out of range");
     next = s.query_end;
   }
   require(next == batch.tokens(), "its spans do not cover the tokens in order");
-  for (LossTerm const& t : batch.terms) {
+  for (const LossTerm& t : batch.terms) {
     require(t.token >= 0 && t.token < batch.tokens() && in_vocabulary(t.target), "a loss term is out of range");
   }
 }
@@ -50,12 +50,12 @@ int wide_features(const ModelConfig& config) {
 }
 
 std::size_t stage_bytes(const ModelConfig& config, int evaluations, int tokens, int terms, int threads) {
-  auto const padded = [](int n) { return static_cast<std::size_t>(round_up(n, row_tile)); };
-  auto const hidden = static_cast<std::size_t>(config.hidden);
+  const auto padded = [](int n) { return static_cast<std::size_t>(round_up(n, row_tile)); };
+  const auto hidden = static_cast<std::size_t>(config.hidden);
   std::size_t const rows =
       padded(tokens) * static_cast<std::size_t>(wide_features(config)) + padded(std::max(tokens, terms)) * hidden;
   std::int64_t vectors = 0;
-  for (Block const& b : family_of(config.family).table(config).blocks)
+  for (const Block& b : family_of(config.family).table(config).blocks)
     vectors = std::max(vectors, b.end - b.vectors_first);
   std::size_t const rope = config.family == FamilyKind::opt
                                ? 0
@@ -68,7 +68,7 @@ std::size_t stage_bytes(const ModelConfig& config, int evaluations, int tokens, 
 
 void prepare_batch(StageContext& ctx) {
   Activations& a = ctx.scratch;
-  ModelConfig const& config = ctx.config;
+  const ModelConfig& config = ctx.config;
   check_batch(ctx.batch, config.vocab);
   attention_tiles(a.tiles, ctx.batch.spans, attention_shape(config));
   std::size_t const threads = static_cast<std::size_t>(ctx.exec.concurrency());
@@ -80,7 +80,7 @@ void load_vectors(StageContext& ctx, std::span<const Weight> weights) {
   Activations& a = ctx.scratch;
   std::size_t const evaluations = ctx.perturbation.evaluations.size();
   std::size_t floats = 0;
-  for (Weight const& w : weights) floats += w.matrix ? 0 : evaluations * static_cast<std::size_t>(w.cols);
+  for (const Weight& w : weights) floats += w.matrix ? 0 : evaluations * static_cast<std::size_t>(w.cols);
   if (a.vectors.size() < floats) a.vectors.resize(floats);
   a.vector_of.assign(weights.size(), nullptr);
   float* next = a.vectors.data();
@@ -105,13 +105,13 @@ void linear(StageContext& ctx, std::initializer_list<Product> products, const Ro
 }
 
 Rows attend(StageContext& ctx, const Rows& qkv) {
-  ScopedTime const time(ctx.scratch.attention_s);
-  AttentionShape const shape = attention_shape(ctx.config);
-  int const q_features = shape.heads * shape.head_dim;
-  int const kv_features = shape.kv_heads * shape.head_dim;
-  Rows const q = qkv.columns(0, q_features);
-  Rows const k = qkv.columns(q_features, kv_features);
-  Rows const v = qkv.columns(q_features + kv_features, kv_features);
+  const ScopedTime time(ctx.scratch.attention_s);
+  const AttentionShape shape = attention_shape(ctx.config);
+  const int q_features = shape.heads * shape.head_dim;
+  const int kv_features = shape.kv_heads * shape.head_dim;
+  const Rows q = qkv.columns(0, q_features);
+  const Rows k = qkv.columns(q_features, kv_features);
+  const Rows v = qkv.columns(q_features + kv_features, kv_features);
   attention(ctx.exec, q, q, k, v, shape, ctx.batch.spans, ctx.scratch.tiles, ctx.compute,
             ctx.scratch.attention_scratch.data());
   return q;

@@ -19,14 +19,14 @@ std::vector<TensorSpec> block_tensors(const ModelConfig& c, const std::string& p
     std::int64_t rows, cols;
     bool bias;
   };
-  Matrix const matrices[] = {
+  const Matrix matrices[] = {
       {"self_attn.q_proj", q, c.hidden, c.attention_bias},  {"self_attn.k_proj", kv, c.hidden, c.attention_bias},
       {"self_attn.v_proj", kv, c.hidden, c.attention_bias}, {"self_attn.o_proj", c.hidden, q, c.attention_bias},
       {"mlp.gate_proj", c.ffn, c.hidden, c.mlp_bias},       {"mlp.up_proj", c.ffn, c.hidden, c.mlp_bias},
       {"mlp.down_proj", c.hidden, c.ffn, c.mlp_bias}};
   std::vector<TensorSpec> tensors;
-  for (Matrix const& m : matrices) tensors.push_back({prefix + m.name + ".weight", m.rows, m.cols, true});
-  for (Matrix const& m : matrices) {
+  for (const Matrix& m : matrices) tensors.push_back({prefix + m.name + ".weight", m.rows, m.cols, true});
+  for (const Matrix& m : matrices) {
     if (m.bias) tensors.push_back({prefix + m.name + ".bias", 1, m.rows, false});
   }
   tensors.push_back({prefix + "input_layernorm.weight", 1, c.hidden, false});
@@ -61,39 +61,39 @@ void gated_embedding(StageContext& ctx, std::span<const Weight> weights) {
 }
 
 void gated_block(StageContext& ctx, std::span<const Weight> weights, bool head_norms) {
-  ModelConfig const& c = ctx.config;
-  int const head_dim = static_cast<int>(c.head_dim);
-  int const q_features = static_cast<int>(c.heads) * head_dim;
-  int const kv_features = static_cast<int>(c.kv_heads) * head_dim;
-  int const ffn = static_cast<int>(c.ffn);
-  Weight const &wq = weights[0], &wk = weights[1], &wv = weights[2], &wo = weights[3];
-  Weight const &w_gate = weights[4], &w_up = weights[5], &w_down = weights[6];
+  const ModelConfig& c = ctx.config;
+  const int head_dim = static_cast<int>(c.head_dim);
+  const int q_features = static_cast<int>(c.heads) * head_dim;
+  const int kv_features = static_cast<int>(c.kv_heads) * head_dim;
+  const int ffn = static_cast<int>(c.ffn);
+  const Weight &wq = weights[0], &wk = weights[1], &wv = weights[2], &wo = weights[3];
+  const Weight &w_gate = weights[4], &w_up = weights[5], &w_down = weights[6];
 
   load_vectors(ctx, weights);
   VectorCursor vectors(ctx, 7);
-  float const* const bq = vectors.take(c.attention_bias);
-  float const* const bk = vectors.take(c.attention_bias);
-  float const* const bv = vectors.take(c.attention_bias);
-  float const* const bo = vectors.take(c.attention_bias);
-  float const* const b_gate = vectors.take(c.mlp_bias);
-  float const* const b_up = vectors.take(c.mlp_bias);
-  float const* const b_down = vectors.take(c.mlp_bias);
-  float const* const attention_norm = vectors.take(true);
-  float const* const mlp_norm = vectors.take(true);
-  float const* const q_norm = vectors.take(head_norms);
-  float const* const k_norm = vectors.take(head_norms);
+  const float* const bq = vectors.take(c.attention_bias);
+  const float* const bk = vectors.take(c.attention_bias);
+  const float* const bv = vectors.take(c.attention_bias);
+  const float* const bo = vectors.take(c.attention_bias);
+  const float* const b_gate = vectors.take(c.mlp_bias);
+  const float* const b_up = vectors.take(c.mlp_bias);
+  const float* const b_down = vectors.take(c.mlp_bias);
+  const float* const attention_norm = vectors.take(true);
+  const float* const mlp_norm = vectors.take(true);
+  const float* const q_norm = vectors.take(head_norms);
+  const float* const k_norm = vectors.take(head_norms);
 
-  auto const norm = [&](const Rows& y, const Rows& x, const float* weight, int size) {
+  const auto norm = [&](const Rows& y, const Rows& x, const float* weight, int size) {
     ScopedTime const time(ctx.scratch.norm_s);
     rms_norm(ctx.exec, y, x, weight, size, c.norm_eps);
   };
 
-  Rows const branch = branch_rows(ctx);
+  const Rows branch = branch_rows(ctx);
   norm(branch, ctx.hidden, attention_norm, branch.features);
-  Rows const qkv = wide_rows(ctx, q_features + 2 * kv_features);
-  Rows const q = qkv.columns(0, q_features);
-  Rows const k = qkv.columns(q_features, kv_features);
-  Rows const v = qkv.columns(q_features + kv_features, kv_features);
+  const Rows qkv = wide_rows(ctx, q_features + 2 * kv_features);
+  const Rows q = qkv.columns(0, q_features);
+  const Rows k = qkv.columns(q_features, kv_features);
+  const Rows v = qkv.columns(q_features + kv_features, kv_features);
   linear(ctx, {{q, wq, bq}, {k, wk, bk}, {v, wv, bv}}, branch);
   if (head_norms) {
     norm(q, q, q_norm, head_dim);
@@ -103,9 +103,9 @@ void gated_block(StageContext& ctx, std::span<const Weight> weights, bool head_n
   linear(ctx, {{ctx.hidden, wo, bo, true}}, attend(ctx, qkv));
 
   norm(branch, ctx.hidden, mlp_norm, branch.features);
-  Rows const mlp = wide_rows(ctx, 2 * ffn);
-  Rows const gate = mlp.columns(0, ffn);
-  Rows const up = mlp.columns(ffn, ffn);
+  const Rows mlp = wide_rows(ctx, 2 * ffn);
+  const Rows gate = mlp.columns(0, ffn);
+  const Rows up = mlp.columns(ffn, ffn);
   linear(ctx, {{gate, w_gate, b_gate}, {up, w_up, b_up}}, branch);
   silu_multiply(ctx.exec, gate, up);
   linear(ctx, {{ctx.hidden, w_down, b_down, true}}, gate);
@@ -114,7 +114,7 @@ void gated_block(StageContext& ctx, std::span<const Weight> weights, bool head_n
 void gated_head(StageContext& ctx, std::span<const Weight> weights, std::span<const int> tokens, const Rows& out) {
   load_vectors(ctx, weights);
   gather_rows(ctx.exec, out, ctx.hidden, tokens);
-  ScopedTime const time(ctx.scratch.norm_s);
+  const ScopedTime time(ctx.scratch.norm_s);
   rms_norm(ctx.exec, out, out, ctx.scratch.vector_of.back(), out.features, ctx.config.norm_eps);
 }
 

@@ -24,15 +24,15 @@ std::vector<TensorSpec> block_tensors(const ModelConfig& c, const std::string& p
     const char* name;
     std::int64_t rows, cols;
   };
-  Matrix const matrices[] = {{"self_attn.q_proj", c.hidden, c.hidden},
+  const Matrix matrices[] = {{"self_attn.q_proj", c.hidden, c.hidden},
                              {"self_attn.k_proj", c.hidden, c.hidden},
                              {"self_attn.v_proj", c.hidden, c.hidden},
                              {"self_attn.out_proj", c.hidden, c.hidden},
                              {"fc1", c.ffn, c.hidden},
                              {"fc2", c.hidden, c.ffn}};
   std::vector<TensorSpec> tensors;
-  for (Matrix const& m : matrices) tensors.push_back({prefix + m.name + ".weight", m.rows, m.cols, true});
-  for (Matrix const& m : matrices) {
+  for (const Matrix& m : matrices) tensors.push_back({prefix + m.name + ".weight", m.rows, m.cols, true});
+  for (const Matrix& m : matrices) {
     if (c.enable_bias) tensors.push_back({prefix + m.name + ".bias", 1, m.rows, false});
   }
   for (const char* const name : {"self_attn_layer_norm", "final_layer_norm"}) {
@@ -64,7 +64,7 @@ TensorTable opt_table(const ModelConfig& c) {
 }
 
 void opt_norm(StageContext& ctx, const Rows& y, const Rows& x, const float* weight, const float* bias) {
-  ScopedTime const time(ctx.scratch.norm_s);
+  const ScopedTime time(ctx.scratch.norm_s);
   layer_norm(ctx.exec, y, x, weight, bias, ctx.config.norm_eps);
 }
 
@@ -79,7 +79,7 @@ void opt_embedding(StageContext& ctx, std::span<const Weight> weights) {
   rows.assign(ctx.batch.positions.begin(), ctx.batch.positions.end());
   for (std::int32_t& row : rows) row += position_offset;
   if (projected(ctx.config)) {
-    Rows const narrow = wide_rows(ctx, ctx.config.embed_dim);
+    const Rows narrow = wide_rows(ctx, ctx.config.embed_dim);
     lookup_rows(ctx.exec, narrow, ctx.batch.ids, weights[0], ctx.perturbation, false, ctx.panels);
     linear(ctx, {{ctx.hidden, weights[2]}}, narrow);
   } else {
@@ -89,29 +89,29 @@ void opt_embedding(StageContext& ctx, std::span<const Weight> weights) {
 }
 
 void opt_block(StageContext& ctx, std::span<const Weight> weights, int) {
-  ModelConfig const& c = ctx.config;
-  int const hidden = static_cast<int>(c.hidden);
-  Weight const &wq = weights[0], &wk = weights[1], &wv = weights[2], &wo = weights[3];
-  Weight const &w1 = weights[4], &w2 = weights[5];
+  const ModelConfig& c = ctx.config;
+  const int hidden = static_cast<int>(c.hidden);
+  const Weight &wq = weights[0], &wk = weights[1], &wv = weights[2], &wo = weights[3];
+  const Weight &w1 = weights[4], &w2 = weights[5];
 
   load_vectors(ctx, weights);
   VectorCursor vectors(ctx, 6);
-  float const* const bq = vectors.take(c.enable_bias);
-  float const* const bk = vectors.take(c.enable_bias);
-  float const* const bv = vectors.take(c.enable_bias);
-  float const* const bo = vectors.take(c.enable_bias);
-  float const* const b1 = vectors.take(c.enable_bias);
-  float const* const b2 = vectors.take(c.enable_bias);
-  float const* const attention_norm = vectors.take(c.norm_affine);
-  float const* const attention_norm_bias = vectors.take(c.norm_affine);
-  float const* const mlp_norm = vectors.take(c.norm_affine);
-  float const* const mlp_norm_bias = vectors.take(c.norm_affine);
+  const float* const bq = vectors.take(c.enable_bias);
+  const float* const bk = vectors.take(c.enable_bias);
+  const float* const bv = vectors.take(c.enable_bias);
+  const float* const bo = vectors.take(c.enable_bias);
+  const float* const b1 = vectors.take(c.enable_bias);
+  const float* const b2 = vectors.take(c.enable_bias);
+  const float* const attention_norm = vectors.take(c.norm_affine);
+  const float* const attention_norm_bias = vectors.take(c.norm_affine);
+  const float* const mlp_norm = vectors.take(c.norm_affine);
+  const float* const mlp_norm_bias = vectors.take(c.norm_affine);
 
   // 350m reads the residual stream as it is and normalises it after each addition.
-  Rows const branch = branch_rows(ctx);
-  Rows const input = c.norm_before ? branch : ctx.hidden;
+  const Rows branch = branch_rows(ctx);
+  const Rows input = c.norm_before ? branch : ctx.hidden;
   if (c.norm_before) opt_norm(ctx, branch, ctx.hidden, attention_norm, attention_norm_bias);
-  Rows const qkv = wide_rows(ctx, 3 * hidden);
+  const Rows qkv = wide_rows(ctx, 3 * hidden);
   linear(ctx,
          {{qkv.columns(0, hidden), wq, bq},
           {qkv.columns(hidden, hidden), wk, bk},
@@ -121,7 +121,7 @@ void opt_block(StageContext& ctx, std::span<const Weight> weights, int) {
   if (!c.norm_before) opt_norm(ctx, ctx.hidden, ctx.hidden, attention_norm, attention_norm_bias);
 
   if (c.norm_before) opt_norm(ctx, branch, ctx.hidden, mlp_norm, mlp_norm_bias);
-  Rows const mlp = wide_rows(ctx, c.ffn);
+  const Rows mlp = wide_rows(ctx, c.ffn);
   linear(ctx, {{mlp, w1, b1}}, input);
   relu(ctx.exec, mlp);
   linear(ctx, {{ctx.hidden, w2, b2, true}}, mlp);
@@ -129,14 +129,14 @@ void opt_block(StageContext& ctx, std::span<const Weight> weights, int) {
 }
 
 void opt_head(StageContext& ctx, std::span<const Weight> weights, std::span<const int> tokens, const Rows& out) {
-  ModelConfig const& c = ctx.config;
+  const ModelConfig& c = ctx.config;
   load_vectors(ctx, weights);
   std::size_t const after_lm_head = c.tied_head ? 0 : 1;
-  Rows const rows = projected(c) ? ctx.scratch.branch.shape(out.evaluations, out.tokens, ctx.hidden.features) : out;
+  const Rows rows = projected(c) ? ctx.scratch.branch.shape(out.evaluations, out.tokens, ctx.hidden.features) : out;
   gather_rows(ctx.exec, rows, ctx.hidden, tokens);
   if (c.final_norm) {
     VectorCursor vectors(ctx, after_lm_head + (projected(c) ? 1 : 0));
-    float const* const weight = vectors.take(c.norm_affine);
+    const float* const weight = vectors.take(c.norm_affine);
     opt_norm(ctx, rows, rows, weight, vectors.take(c.norm_affine));
   }
   if (projected(c)) linear(ctx, {{out, weights[after_lm_head]}}, rows);

@@ -13,13 +13,13 @@ TEST(BuildInfo, names_a_commit_or_says_that_it_is_unknown) {
   if (std::string const mark = "-dirty"; hash.size() > mark.size() && hash.substr(hash.size() - mark.size()) == mark) {
     hash.resize(hash.size() - mark.size());
   }
-  bool const digits = hash.size() >= 12 && hash.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool digits = hash.size() >= 12 && hash.find_first_not_of("0123456789abcdef") == std::string::npos;
   EXPECT_TRUE(digits || hash == "unknown") << hash;
 }
 
 TEST(BuildInfo, names_the_libraries_with_a_version) {
   std::string const summary = build_summary();
-  for (char const* const line :
+  for (const char* const line :
        {"\nKokkos          ", "\nTeuchos         ", "\noneDNN          ", "\ncompiler        "}) {
     std::size_t const at = summary.find(line);
     ASSERT_NE(at, std::string::npos) << line;

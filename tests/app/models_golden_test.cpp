@@ -25,11 +25,11 @@ std::filesystem::path folder_of(const std::string& model) {
 }
 
 std::unique_ptr<Engine> load(const std::string& model, Compute compute = Compute::fp32) {
-  CheckpointReader const reader(folder_of(model));
+  const CheckpointReader reader(folder_of(model));
   auto engine = std::make_unique<Engine>(read_model_config(folder_of(model)), UpdateRule{}, compute);
-  auto const& tensors = engine->store().table().tensors;
+  const auto& tensors = engine->store().table().tensors;
   for (int i = 0; i < std::ssize(tensors); ++i) {
-    Tensor const& t = tensors[static_cast<std::size_t>(i)];
+    const Tensor& t = tensors[static_cast<std::size_t>(i)];
     reader.expect(t.name, t.matrix ? std::vector<std::int64_t>{t.rows, t.cols} : std::vector<std::int64_t>{t.cols});
     std::vector<float> values(static_cast<std::size_t>(t.size()));
     reader.read(t.name, 0, values);
@@ -44,17 +44,17 @@ struct Golden {
   std::vector<float> logits;  // (terms, vocab)
 
   explicit Golden(const std::string& model) {
-    SafetensorsFile const file(folder_of(model) / "golden.safetensors");
-    auto const numbers = [&](const char* name) {
+    const SafetensorsFile file(folder_of(model) / "golden.safetensors");
+    const auto numbers = [&](const char* name) {
       std::vector<float> values(static_cast<std::size_t>(file.tensors().find(name)->second.elements));
       file.read(name, 0, values);
       return values;
     };
-    for (float const id : numbers("ids")) batch.ids.push_back(static_cast<std::int32_t>(id));
-    for (float const p : numbers("positions")) batch.positions.push_back(static_cast<std::int32_t>(p));
-    for (float const row : numbers("rows")) batch.terms.push_back({static_cast<int>(row), 0});
-    for (float const length : numbers("lengths")) {
-      int const begin = batch.spans.empty() ? 0 : batch.spans.back().query_end;
+    for (const float id : numbers("ids")) batch.ids.push_back(static_cast<std::int32_t>(id));
+    for (const float p : numbers("positions")) batch.positions.push_back(static_cast<std::int32_t>(p));
+    for (const float row : numbers("rows")) batch.terms.push_back({static_cast<int>(row), 0});
+    for (const float length : numbers("lengths")) {
+      const int begin = batch.spans.empty() ? 0 : batch.spans.back().query_end;
       batch.spans.push_back({begin, begin + static_cast<int>(length), 0, 0});
     }
     logits = numbers("logits");
@@ -71,10 +71,10 @@ std::vector<float> logits_of(Engine& engine, const PackedBatch& batch, const Per
 /// The sequences `order` of a batch, packed in this order.
 PackedBatch select(const PackedBatch& batch, const std::vector<int>& order) {
   PackedBatch chosen;
-  for (int const i : order) {
-    AttentionSpan const s = batch.spans[static_cast<std::size_t>(i)];
-    int const begin = chosen.tokens();
-    for (LossTerm const& t : batch.terms) {
+  for (const int i : order) {
+    const AttentionSpan s = batch.spans[static_cast<std::size_t>(i)];
+    const int begin = chosen.tokens();
+    for (const LossTerm& t : batch.terms) {
       if (t.token >= s.query_begin && t.token < s.query_end) {
         chosen.terms.push_back({t.token - s.query_begin + begin, t.target});
       }
@@ -95,7 +95,7 @@ struct Difference {
 Difference difference(const std::vector<float>& a, const std::vector<float>& b) {
   Difference d;
   for (std::size_t i = 0; i < b.size(); ++i) {
-    double const x = static_cast<double>(a[i]) - b[i];
+    const double x = static_cast<double>(a[i]) - b[i];
     d.largest = std::isnan(x) ? x : std::max(d.largest, std::abs(x));
     d.rms += x * x / static_cast<double>(b.size());
   }
@@ -106,11 +106,11 @@ Difference difference(const std::vector<float>& a, const std::vector<float>& b) 
 TEST(Models, logits_equal_those_of_transformers_in_fp32) {
   for (std::string const model : models) {
     SCOPED_TRACE(model);
-    Golden const golden(model);
-    auto const engine = load(model);
-    std::vector<float> const logits = logits_of(*engine, golden.batch);
+    const Golden golden(model);
+    const auto engine = load(model);
+    const std::vector<float> logits = logits_of(*engine, golden.batch);
     ASSERT_EQ(logits.size(), golden.logits.size());
-    Difference const d = difference(logits, golden.logits);
+    const Difference d = difference(logits, golden.logits);
     EXPECT_LE(d.largest, 1e-4);
   }
 }
@@ -120,10 +120,10 @@ TEST(Models, logits_equal_those_of_transformers_in_fp32) {
 TEST(Models, logits_in_bf16_compute_stay_within_the_stated_tolerance) {
   for (std::string const model : models) {
     SCOPED_TRACE(model);
-    Golden const golden(model);
-    auto const engine = load(model, Compute::bf16);
-    Difference const d = difference(logits_of(*engine, golden.batch), golden.logits);
-    double const scale = difference(golden.logits, std::vector<float>(golden.logits.size())).rms;
+    const Golden golden(model);
+    const auto engine = load(model, Compute::bf16);
+    const Difference d = difference(logits_of(*engine, golden.batch), golden.logits);
+    const double scale = difference(golden.logits, std::vector<float>(golden.logits.size())).rms;
     EXPECT_LE(d.largest, 0.4);
     EXPECT_LE(d.rms, 0.02 * scale);
     EXPECT_GE(d.rms, 0.001 * scale);  // and it is bf16 indeed
@@ -133,11 +133,11 @@ TEST(Models, logits_in_bf16_compute_stay_within_the_stated_tolerance) {
 TEST(Models, a_sequence_has_the_same_bits_alone_packed_and_in_another_order) {
   for (std::string const model : models) {
     SCOPED_TRACE(model);
-    Golden const golden(model);
-    auto const engine = load(model);
-    std::vector<float> const together = logits_of(*engine, golden.batch);
+    const Golden golden(model);
+    const auto engine = load(model);
+    const std::vector<float> together = logits_of(*engine, golden.batch);
     std::vector<std::vector<float>> alone;
-    for (int const i : {0, 1, 2}) alone.push_back(logits_of(*engine, select(golden.batch, {i})));
+    for (const int i : {0, 1, 2}) alone.push_back(logits_of(*engine, select(golden.batch, {i})));
     std::vector<float> joined = alone[0];
     joined.insert(joined.end(), alone[1].begin(), alone[1].end());
     joined.insert(joined.end(), alone[2].begin(), alone[2].end());
@@ -152,19 +152,19 @@ TEST(Models, a_sequence_has_the_same_bits_alone_packed_and_in_another_order) {
 TEST(Models, continuations_of_a_shared_prefix_equal_whole_sequences) {
   for (std::string const model : models) {
     SCOPED_TRACE(model);
-    auto const engine = load(model);
+    const auto engine = load(model);
     PackedBatch shared = select(Golden(model).batch, {0, 0});
     // Two continuations of the first 9 tokens: the second one differs in its tokens and goes on from position 9 as
     // well.
-    int const n = shared.spans[0].query_end;
-    int const prefix = 9;
+    const int n = shared.spans[0].query_end;
+    const int prefix = 9;
     PackedBatch whole = shared;
     for (int i = n + prefix; i < 2 * n; ++i) whole.ids[static_cast<std::size_t>(i)] = 7 * i % 96;
     whole.terms = {{n - 1, 0}, {2 * n - 1, 0}};
     shared = whole;
     shared.ids.erase(shared.ids.begin() + n, shared.ids.begin() + n + prefix);
     shared.positions.erase(shared.positions.begin() + n, shared.positions.begin() + n + prefix);
-    int const end = shared.tokens();
+    const int end = shared.tokens();
     shared.spans = {{0, prefix, 0, 0}, {prefix, n, 0, prefix}, {n, end, 0, prefix}};
     shared.terms = {{n - 1, 0}, {end - 1, 0}};
     // Key tiles are counted from the start of what a query sees, prefix or not, so even the bits agree.
@@ -173,18 +173,18 @@ TEST(Models, continuations_of_a_shared_prefix_equal_whole_sequences) {
 }
 
 TEST(Models, evaluations_that_go_together_equal_models_with_perturbed_weights) {
-  Perturbation const p{77, 3, DirectionKind::gaussian, {{0, 0.0F}, {1, 0.05F}, {2, -0.05F}}};
+  const Perturbation p{77, 3, DirectionKind::gaussian, {{0, 0.0F}, {1, 0.05F}, {2, -0.05F}}};
   for (std::string const model : models) {
     SCOPED_TRACE(model);
-    PackedBatch const batch = Golden(model).batch;
-    auto const engine = load(model);
-    std::vector<float> const together = logits_of(*engine, batch, p);
+    const PackedBatch batch = Golden(model).batch;
+    const auto engine = load(model);
+    const std::vector<float> together = logits_of(*engine, batch, p);
     std::size_t const size = together.size() / p.evaluations.size();
     for (std::size_t e = 0; e < p.evaluations.size(); ++e) {
-      auto const moved = load(model);
-      auto const& tensors = moved->store().table().tensors;
+      const auto moved = load(model);
+      const auto& tensors = moved->store().table().tensors;
       for (int i = 0; i < std::ssize(tensors) && p.evaluations[e].direction != 0; ++i) {
-        Tensor const& t = tensors[static_cast<std::size_t>(i)];
+        const Tensor& t = tensors[static_cast<std::size_t>(i)];
         std::vector<float> theta(static_cast<std::size_t>(t.size()));
         std::vector<float> z(theta.size());
         moved->store().read(i, 0, theta);
@@ -193,7 +193,7 @@ TEST(Models, evaluations_that_go_together_equal_models_with_perturbed_weights) {
         for (std::size_t j = 0; j < z.size(); ++j) theta[j] = std::fma(p.evaluations[e].scale, z[j], theta[j]);
         moved->store().import_values(i, 0, theta);
       }
-      std::vector<float> const alone = logits_of(*moved, batch);
+      const std::vector<float> alone = logits_of(*moved, batch);
       EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + static_cast<std::ptrdiff_t>(e * size)));
     }
   }

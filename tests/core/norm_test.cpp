@@ -22,8 +22,8 @@ Rows rows_of(std::vector<float>& memory, int evaluations, int tokens, int featur
 TEST(Norm, rms_norm_of_a_hand_example) {
   // mean of squares of (3, 4) is 12.5; of (1, 7) it is 25.
   std::vector<float> x = {3, 4, 1, 7};
-  std::vector<float> const weight = {2, 10};
-  Rows const rows = rows_of(x, 1, 2, 2);
+  const std::vector<float> weight = {2, 10};
+  const Rows rows = rows_of(x, 1, 2, 2);
   rms_norm(HostExec(), rows, rows, weight.data(), 2, 0.0);
   EXPECT_FLOAT_EQ(x[0], 6.0F / std::sqrt(12.5F));
   EXPECT_FLOAT_EQ(x[1], 40.0F / std::sqrt(12.5F));
@@ -33,8 +33,8 @@ TEST(Norm, rms_norm_of_a_hand_example) {
 
 TEST(Norm, rms_norm_takes_each_head_and_each_evaluation_apart) {
   std::vector<float> x = {3, 4, 30, 40, 3, 4, 30, 40};
-  std::vector<float> const weight = {1, 1, 5, 5};
-  Rows const rows = rows_of(x, 2, 1, 4);
+  const std::vector<float> weight = {1, 1, 5, 5};
+  const Rows rows = rows_of(x, 2, 1, 4);
   rms_norm(HostExec(), rows, rows, weight.data(), 2, 0.0);
   EXPECT_FLOAT_EQ(x[0], 3.0F / std::sqrt(12.5F));
   EXPECT_FLOAT_EQ(x[2], x[0]);
@@ -43,14 +43,14 @@ TEST(Norm, rms_norm_takes_each_head_and_each_evaluation_apart) {
 
 TEST(Norm, eps_is_added_to_the_mean_of_squares) {
   std::vector<float> x(3, 0.5F);
-  std::vector<float> const weight(3, 1.0F);
-  Rows const rows = rows_of(x, 1, 1, 3);
+  const std::vector<float> weight(3, 1.0F);
+  const Rows rows = rows_of(x, 1, 1, 3);
   rms_norm(HostExec(), rows, rows, weight.data(), 3, 0.75);
   EXPECT_FLOAT_EQ(x[2], 0.5F);
 }
 
 TEST(Norm, layer_norm_agrees_with_double_arithmetic_at_every_width) {
-  for (int const n : {1, 5, 8, 15, 16, 17, 33, 768}) {
+  for (const int n : {1, 5, 8, 15, 16, 17, 33, 768}) {
     std::vector<float> x(n), y(n), weight(n), bias(n);
     for (int i = 0; i < n; ++i) {
       x[i] = std::sin(static_cast<float>(i)) * 3.0F + 1.5F;
@@ -59,8 +59,8 @@ TEST(Norm, layer_norm_agrees_with_double_arithmetic_at_every_width) {
     }
     double mean = 0.0;
     double variance = 0.0;
-    for (float const v : x) mean += v / static_cast<double>(n);
-    for (float const v : x) variance += (v - mean) * (v - mean) / static_cast<double>(n);
+    for (const float v : x) mean += v / static_cast<double>(n);
+    for (const float v : x) variance += (v - mean) * (v - mean) / static_cast<double>(n);
     layer_norm(HostExec(), rows_of(y, 1, 1, n), rows_of(x, 1, 1, n), weight.data(), bias.data(), 1e-5);
     for (int i = 0; i < n; ++i) {
       EXPECT_NEAR(y[i], (x[i] - mean) / std::sqrt(variance + 1e-5) * weight[i] + bias[i], 2e-6) << n;
@@ -73,7 +73,7 @@ TEST(Norm, layer_norm_agrees_with_double_arithmetic_at_every_width) {
 TEST(Lanes, exp_is_within_its_stated_error) {
   double worst = 0.0;
   for (float x = -87.32F; x < 88.36F; x += 0.000917F) {
-    double const expected = std::exp(static_cast<double>(x));
+    const double expected = std::exp(static_cast<double>(x));
     worst = std::max(worst, std::abs(static_cast<double>(exp(broadcast(x))[3]) - expected) / expected);
   }
   EXPECT_LT(worst, 1.5e-7);
@@ -86,7 +86,7 @@ TEST(Lanes, exp_is_within_its_stated_error) {
 
 TEST(Lanes, silu_is_within_its_stated_error) {
   for (float x = -80.0F; x < 80.0F; x += 0.0137F) {
-    double const expected = x / (1.0 + std::exp(-static_cast<double>(x)));
+    const double expected = x / (1.0 + std::exp(-static_cast<double>(x)));
     EXPECT_NEAR(silu(broadcast(x))[0], expected, 3.6e-7 * std::abs(expected)) << x;
   }
   EXPECT_EQ(silu(broadcast(-100.0F))[0], 0.0F);

@@ -12,14 +12,14 @@ namespace {
 // Values of transformers 5.24 (LlamaRotaryEmbedding.inv_freq, and its cos and sin at position 5001); they are fp32.
 
 TEST(Rope, frequencies_have_the_bits_of_transformers) {
-  std::vector<float> const expected = {1.0F,           0.316227764F,   0.100000001F,   0.0316227786F,
+  const std::vector<float> expected = {1.0F,           0.316227764F,   0.100000001F,   0.0316227786F,
                                        0.00999999978F, 0.00316227786F, 0.00100000005F, 0.000316227786F};
   EXPECT_EQ(rope_frequencies(RopeConfig{}, 16), expected);
 }
 
 TEST(Rope, llama3_scaling_keeps_blends_and_divides) {
   RopeConfig rope{500000.0, true, 8.0, 1.0, 4.0, 8192.0};
-  std::vector<float> const expected = {1.0F,
+  const std::vector<float> expected = {1.0F,
                                        0.440366626F,
                                        0.193922758F,
                                        0.0853971019F,
@@ -35,11 +35,11 @@ TEST(Rope, llama3_scaling_keeps_blends_and_divides) {
                                        2.92749974e-06F,
                                        1.28917316e-06F,
                                        5.6770881e-07F};
-  std::vector<float> const got = rope_frequencies(rope, 32);
+  const std::vector<float> got = rope_frequencies(rope, 32);
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_FLOAT_EQ(got[i], expected[i]) << i;  // within 4 ulp
   rope.original_max_positions = 64.0;
-  std::vector<float> const short_context = rope_frequencies(rope, 16);
+  const std::vector<float> short_context = rope_frequencies(rope, 16);
   EXPECT_FLOAT_EQ(short_context[1], 0.079403013F);    // blended
   EXPECT_FLOAT_EQ(short_context[2], 0.00470075384F);  // divided by 8
 }
@@ -50,9 +50,9 @@ TEST(Rope, table_agrees_with_transformers_thousands_of_positions_on) {
   RopeTable table;
   table.reserve(rope, 128, 3);
   table.reserve(rope, 128, 5002);
-  float const* const row = table.at(5001);
-  std::vector<float> const cosines = {0.91491282F, -0.798179686F, 0.660593987F, -0.997382939F};
-  std::vector<float> const sines = {-0.403651565F, 0.602419436F, -0.75074333F, -0.072299391F};
+  const float* const row = table.at(5001);
+  const std::vector<float> cosines = {0.91491282F, -0.798179686F, 0.660593987F, -0.997382939F};
+  const std::vector<float> sines = {-0.403651565F, 0.602419436F, -0.75074333F, -0.072299391F};
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_NEAR(row[i], cosines[i], 1e-7);
     EXPECT_NEAR(row[64 + i], sines[i], 1e-7);
@@ -66,8 +66,8 @@ TEST(Rope, rotates_the_two_halves_of_every_head) {
   RopeTable table;
   table.reserve(RopeConfig{}, 2, 8);
   std::vector<float> x = {1, 0, 0, 2, 1, 0, 0, 2};  // two tokens, two heads
-  Rows const rows{x.data(), 1, 2, 4, 4, 8};
-  std::vector<std::int32_t> const positions = {0, 3};
+  const Rows rows{x.data(), 1, 2, 4, 4, 8};
+  const std::vector<std::int32_t> positions = {0, 3};
   rotate(HostExec(), rows, 2, positions, table);
   EXPECT_EQ(x[0], 1.0F);
   EXPECT_EQ(x[3], 2.0F);
@@ -81,7 +81,7 @@ TEST(Rope, pairs_features_half_a_head_apart) {
   RopeTable table;
   table.reserve(RopeConfig{}, 4, 2);  // frequencies 1 and 0.01
   std::vector<float> x = {1, 0, 0, 10};
-  std::vector<std::int32_t> const positions = {1};
+  const std::vector<std::int32_t> positions = {1};
   rotate(HostExec(), Rows{x.data(), 1, 1, 4, 4, 4}, 4, positions, table);
   EXPECT_FLOAT_EQ(x[0], std::cos(1.0F));
   EXPECT_FLOAT_EQ(x[2], std::sin(1.0F));

@@ -12,7 +12,7 @@ namespace distzo2 {
 namespace {
 
 TEST(TensorTable, starts_blocks_and_their_vectors_at_multiples_of_4096) {
-  TensorTable const table =
+  const TensorTable table =
       make_tensor_table({{{"embedding", 100, 50, true}},
                          {{"bias", 1, 7, false}, {"a", 64, 64, true}, {"norm", 1, 3, false}, {"b", 2, 3, true}},
                          {{"final", 1, 5, false}}});
@@ -45,7 +45,7 @@ TEST(TensorTable, starts_blocks_and_their_vectors_at_multiples_of_4096) {
 }
 
 TEST(TensorTable, finds_tensors_by_name) {
-  TensorTable const table = make_tensor_table({{{"x", 2, 2, true}}, {{"y", 1, 2, false}}});
+  const TensorTable table = make_tensor_table({{{"x", 2, 2, true}}, {{"y", 1, 2, false}}});
   EXPECT_EQ(find_tensor(table, "y"), 1);
   EXPECT_EQ(find_tensor(table, "z"), -1);
 }
