@@ -162,8 +162,7 @@ void read_jsonl(Dataset& data, std::string_view text) {
       continue;
     }
     check_utf8(data.path, line);
-    const std::string name = fmt::format("{}, line {}", data.path.string(), line.number);
-    const nlohmann::json value = parse_json(line.text, name);
+    const nlohmann::json value = parse_json(line.text, data.path.string(), {.first_line = line.number});
     if (!value.is_object()) {
       refuse(data.path, line.number, "not an object {\"column\": value, ...}");
     }

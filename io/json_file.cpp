@@ -23,9 +23,8 @@ using nlohmann::json;
   throw Error(ExitCode::file, message);
 }
 
-/// "line 3, column 14" of the byte before `end`.
-std::string place(std::string_view text, std::size_t end) {
-  std::size_t line = 1;
+/// "line 3, column 14" of the byte before `end`; `line` is that of the first byte.
+std::string place(std::string_view text, std::size_t end, std::size_t line) {
   std::size_t column = 1;
   for (std::size_t i = 0; i + 1 < std::min(end, text.size()); ++i) {
     ++column;
@@ -65,8 +64,8 @@ struct CountingIterator {
 /// Builds the value, and refuses depth and duplicate keys as soon as they are met.
 class Builder final : public nlohmann::json_sax<json> {
 public:
-  Builder(std::string_view text, const std::string& name, int max_depth, const std::size_t& read)
-      : text_(text), name_(name), max_depth_(max_depth), read_(read) {}
+  Builder(std::string_view text, const std::string& name, const JsonLimits& limits, const std::size_t& read)
+      : text_(text), name_(name), limits_(limits), read_(read) {}
 
   json take() { return std::move(root_); }
 
@@ -83,8 +82,8 @@ public:
   bool end_array() override { return close(); }
   bool key(std::string& k) override {
     if (open_.back()->contains(k)) {
-      fail(fmt::format("{}: {}: key \"{}\" stands twice in one object; keep one of them", name_, place(text_, read_),
-                       k));
+      fail(fmt::format("{}: {}: key \"{}\" stands twice in one object; keep one of them", name_,
+                       place(text_, read_, limits_.first_line), k));
     }
     slot_ = &(*open_.back())[k];
     return true;
@@ -97,7 +96,8 @@ public:
     if (const std::size_t detail = what.find(": "); what.starts_with("parse error") && detail != std::string::npos) {
       what.erase(0, detail + 2);
     }
-    fail(fmt::format("{}: {}: not valid JSON near \"{}\": {}", name_, place(text_, position), last_token, what));
+    fail(fmt::format("{}: {}: not valid JSON near \"{}\": {}", name_, place(text_, position, limits_.first_line),
+                     last_token, what));
   }
 
 private:
@@ -114,9 +114,9 @@ private:
     return slot_;
   }
   bool open(json v) {
-    if (std::cmp_greater_equal(open_.size(), max_depth_)) {
+    if (std::cmp_greater_equal(open_.size(), limits_.max_depth)) {
       fail(fmt::format("{}: {}: arrays and objects nested more than {} deep; that is the limit", name_,
-                       place(text_, read_), max_depth_));
+                       place(text_, read_, limits_.first_line), limits_.max_depth));
     }
     open_.push_back(add(std::move(v)));
     return true;
@@ -128,7 +128,7 @@ private:
 
   std::string_view text_;
   const std::string& name_;
-  int max_depth_;
+  const JsonLimits& limits_;
   const std::size_t& read_;
   json root_;
   std::vector<json*> open_;  // stable: a container only grows while it is the innermost open one
@@ -184,15 +184,15 @@ json parse_json(std::string_view text, const std::string& name, const JsonLimits
     fail(fmt::format("{}: empty; a JSON value was expected", name));
   }
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    fail(
-        fmt::format("{}: {}: not valid JSON: a zero byte", name, place(text, nul + 1)));  // the parser would stop there
+    fail(fmt::format("{}: {}: not valid JSON: a zero byte", name,
+                     place(text, nul + 1, limits.first_line)));  // the parser would stop there
   }
   std::size_t read = 0;
-  Builder builder(text, name, limits.max_depth, read);
+  Builder builder(text, name, limits, read);
   const CountingIterator begin{text.data(), &read};
   const CountingIterator end{text.data() + text.size(), &read};
   if (!json::sax_parse(begin, end, &builder)) {
-    fail(fmt::format("{}: {}: not valid JSON", name, place(text, read)));
+    fail(fmt::format("{}: {}: not valid JSON", name, place(text, read, limits.first_line)));
   }
   return builder.take();
 }

@@ -14,7 +14,8 @@ namespace distzo2 {
 /// What a JSON text may cost before anything of it is believed.
 struct JsonLimits {
   std::size_t max_bytes = std::size_t{256} << 20;
-  int max_depth = 64;  // arrays and objects within each other
+  int max_depth = 64;          // arrays and objects within each other
+  std::size_t first_line = 1;  // the number of the text's first line, in messages
 };
 
 /// The file's value. Throws Error(file) naming the file, and line and column, where it cannot be read, is larger or
