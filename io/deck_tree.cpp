@@ -109,7 +109,7 @@ void apply_set(DeckNode& root, const std::string& option) {
     }
     child = whole.children[0];
   } else {
-    child.kind = value.empty() ? DeckNode::Kind::null : DeckNode::Kind::text;
+    child.kind = DeckNode::Kind::text;  // where it is empty: a path is left out, any other key has no value
     child.text = value;
   }
   child.key = trimmed(option.substr(slash + 1, equals - slash - 1));

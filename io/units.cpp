@@ -31,14 +31,13 @@ std::string_view without_plus(std::string_view text) {
 
 template <class T>
 std::optional<T> parse_whole(std::string_view text) {
-  const std::string_view body = without_plus(text);
-  const std::string_view digits = body.starts_with('-') && text == body ? body.substr(1) : body;
+  const std::string_view digits = text.starts_with('-') ? text.substr(1) : text;
   if (digits.empty() || digits_from(digits, 0) != digits.size() || (digits.size() > 1 && digits[0] == '0')) {
     return std::nullopt;
   }
   T value = 0;
-  const auto [end, error] = std::from_chars(body.data(), body.data() + body.size(), value);
-  if (error != std::errc() || end != body.data() + body.size()) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
     return std::nullopt;
   }
   return value;

@@ -30,9 +30,8 @@ TEST(Units, integers_end_at_sixty_four_bits) {
   EXPECT_EQ(parse_unsigned("18446744073709551615"), UINT64_MAX);
   EXPECT_FALSE(parse_unsigned("18446744073709551616"));
   EXPECT_FALSE(parse_unsigned("-1"));
-  EXPECT_EQ(parse_integer("+7"), 7);
   EXPECT_EQ(parse_integer("0"), 0);
-  for (const char* bad : {"", "-", "+", "+-1", "010", "1.0", "1e3", "12abc", " 1", "1 ", "0x1F", "1_000"}) {
+  for (const char* bad : {"", "-", "+", "+7", "+-1", "010", "1.0", "1e3", "12abc", " 1", "1 ", "0x1F", "1_000"}) {
     EXPECT_FALSE(parse_integer(bad)) << bad;
   }
 }
