@@ -235,7 +235,7 @@ Trajectory decode_trajectory(std::string_view bytes, const std::string& name) {
       fields.take(r.g_raw, q);
       fields.take(r.losses, evaluations_of(found.header));
       if (t != found.steps.size())
-        throw bad(fmt::format("record {}: step {} where step {} must follow", number, t, found.steps.size()));
+        throw bad(fmt::format("record {}: t = {} where {} must follow", number, t, found.steps.size()));
       found.steps.push_back(std::move(r));
     } else if (kind == digest_record) {
       if (t != found.steps.size())

@@ -173,8 +173,8 @@ TEST(TrajectoryFormat, refuses_whole_records_out_of_order_or_of_no_known_kind) {
   const auto refused = [&](const std::string& tail) {
     return file_error([&] { decode_trajectory(file_of(h, 2) + tail, "name"); });
   };
-  expect_contains(refused(encode_record(h, step(h, 3))), "record 3: step 3 where step 2 must follow");
-  expect_contains(refused(encode_record(h, step(h, 1))), "record 3: step 1 where step 2 must follow");
+  expect_contains(refused(encode_record(h, step(h, 3))), "record 3: t = 3 where 2 must follow");
+  expect_contains(refused(encode_record(h, step(h, 1))), "record 3: t = 1 where 2 must follow");
   expect_contains(refused(encode_record(h, DigestRecord{1, 5})), "record 3: a digest of step 1 after 2 steps");
 }
 
