@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "io/hf_config_keys.hpp"
 #include "io/json_file.hpp"
 
 namespace distzo2 {
@@ -62,43 +63,9 @@ void check_architecture(const JsonObject& config, const FamilyRow& family) {
 }
 
 /// `key` must be absent, null, or have the value under which the mathematics is what is implemented.
-void demand_boolean(const JsonObject& config, const char* key, bool value) {
-  if (config.boolean_or(key, value) != value) {
-    config.refuse(key, fmt::format("only {} is implemented", value));
-  }
-}
-
 void demand_string(const JsonObject& config, const char* key, const std::string& value) {
   if (config.string_or(key, value) != value) {
     config.refuse(key, fmt::format("only \"{}\" is implemented", value));
-  }
-}
-
-/// Settings of any family that would change what the weights mean.
-void refuse_unimplemented(const JsonObject& config) {
-  if (config.has("quantization_config")) {
-    config.refuse("quantization_config", "quantised weights are not read; use the model's bf16, fp16 or fp32 weights");
-  }
-  for (const char* key : {"num_experts", "num_local_experts"}) {
-    if (config.integer_or(key, 0, 0, INT64_MAX) > 1) {
-      config.refuse(key, "mixtures of experts are not implemented; dense models are");
-    }
-  }
-  if (config.integer_or("pretraining_tp", 1, 0, INT64_MAX) > 1) {
-    config.refuse("pretraining_tp", "only 1 is implemented");
-  }
-  if (config.number_or("partial_rotary_factor", 1.0) != 1.0) {
-    config.refuse("partial_rotary_factor", "only 1 is implemented");
-  }
-  for (const char* key : {"use_sliding_window", "use_qk_norm", "is_encoder_decoder", "add_cross_attention"}) {
-    demand_boolean(config, key, false);
-  }
-  if (config.has("layer_types")) {
-    for (const nlohmann::json& type : config.array("layer_types")) {
-      if (!type.is_string() || type.get<std::string>() != "full_attention") {
-        config.refuse("layer_types", "only \"full_attention\" is implemented for every layer");
-      }
-    }
   }
 }
 
@@ -197,8 +164,6 @@ void read_llama_like(const JsonObject& config, ModelConfig& m) {
   if (m.family == FamilyKind::llama) {
     m.attention_bias = config.boolean_or("attention_bias", false);
     m.mlp_bias = config.boolean_or("mlp_bias", false);
-  } else {
-    demand_boolean(config, "attention_bias", false);
   }
 }
 
@@ -234,7 +199,7 @@ ModelConfig parse_model_config(const nlohmann::json& json, const std::string& fi
   const JsonObject config(json, file);
   const FamilyRow& family = read_family(config);
   check_architecture(config, family);
-  refuse_unimplemented(config);
+  refuse_other_arithmetic(config, family.kind);
 
   ModelConfig m;
   m.family = family.kind;
@@ -261,6 +226,12 @@ ModelConfig read_model_config(const std::filesystem::path& folder) {
                                             folder.string()));
   }
   return parse_model_config(read_json_file(file), file.string());
+}
+
+std::vector<std::string> unknown_config_keys(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "config.json";
+  const nlohmann::json config = read_json_file(file);
+  return unknown_keys(JsonObject(config, file.string()));
 }
 
 }  // namespace distzo2

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "core/model_config.hpp"
 
@@ -16,5 +17,8 @@ ModelConfig read_model_config(const std::filesystem::path& folder);
 
 /// The same for a value already read; `file` stands in messages.
 ModelConfig parse_model_config(const nlohmann::json& config, const std::string& file);
+
+/// Keys of a model folder's config.json that are neither read nor known to be without effect, sorted: for a note.
+std::vector<std::string> unknown_config_keys(const std::filesystem::path& folder);
 
 }  // namespace distzo2

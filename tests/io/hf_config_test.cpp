@@ -151,6 +151,36 @@ TEST(HfConfig, refuses_settings_that_are_not_implemented) {
   EXPECT_TRUE(parse(changed(llama_31_8b, {{"mlp_bias", true}})).mlp_bias);
 }
 
+TEST(HfConfig, refuses_keys_of_other_models_that_change_the_arithmetic) {
+  for (const auto& [key, value] : std::vector<std::pair<const char*, json>>{{"sliding_window", 4096},
+                                                                            {"logit_scale", 0.0625},
+                                                                            {"final_logit_softcapping", 30.0},
+                                                                            {"attn_logit_softcapping", 50.0},
+                                                                            {"query_pre_attn_scalar", 256},
+                                                                            {"residual_multiplier", 0.22},
+                                                                            {"embedding_multiplier", 12.0},
+                                                                            {"logits_scaling", 16.0},
+                                                                            {"clip_qkv", 8.0},
+                                                                            {"alibi", true},
+                                                                            {"no_rope_layers", {1, 1, 0}},
+                                                                            {"rope_interleaved", true}}) {
+    expect_contains(refusal(llama_31_8b, {{key, value}}),
+                    std::string("\"") + key + "\" is " + value.dump() + "; only ");
+  }
+  expect_contains(refusal(qwen3_06b, {{"mlp_bias", true}}), "\"mlp_bias\" is true; only false");
+  EXPECT_EQ(parse(changed(qwen3_06b, {{"sliding_window", 4096}, {"logit_scale", 1}, {"alibi", false}})).hidden, 1024);
+}
+
+TEST(HfConfig, knows_the_keys_of_published_models_and_names_the_others) {
+  const TemporaryFolder folder;
+  for (const char* text : {opt_350m, llama_31_8b, qwen3_06b}) {
+    folder.write("config.json", text);
+    EXPECT_EQ(unknown_config_keys(folder.path()), std::vector<std::string>{});
+  }
+  folder.write("config.json", changed(opt_350m, {{"warp", 2}, {"flux", nullptr}}).dump());
+  EXPECT_EQ(unknown_config_keys(folder.path()), (std::vector<std::string>{"flux", "warp"}));
+}
+
 TEST(HfConfig, refuses_rotary_settings_that_it_does_not_know) {
   const auto with = [](const json& scaling) { return json{{"rope_scaling", scaling}}; };
   expect_contains(refusal(llama_31_8b, with({{"rope_type", "yarn"}, {"factor", 4.0}})),
