@@ -131,6 +131,10 @@ std::vector<std::string> CheckpointReader::names() const {
   return names;
 }
 
+const std::string& CheckpointReader::stored_name(std::string_view name) const {
+  return get(name)->first;
+}
+
 const TensorInfo& CheckpointReader::info(std::string_view name) const {
   return *get(name)->second.info;
 }
