@@ -125,9 +125,8 @@ const char* const bench_step_text =
     "Products and what becomes of them are told apart by reading the clock around each GEMM call, which a training "
     "step does not do. Parts that threads do side by side are means over threads; waiting at their ends is in the rest";
 
-ExitCode bench_step_command(const BenchStepOptions& options) {
+ExitCode bench_step_command(const BenchStepOptions& options, const RunConfig& config) {
   // 1. The deck's run, a warm-up step, then the repeats.
-  const RunConfig config = read_run_config(options.deck.deck, options.deck.sets);
   const ModelConfig model = read_model_config(config.model.folder);
   const LoadedData data = load_data(config, model, Sets::all);
   if (!data.train)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "app/run_config.hpp"
 #include "core/error.hpp"
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace distzo2 {
 
-// One function a sub-command; each throws Error, and main turns that into one message and an exit code.
+// One function a sub-command; each throws Error, and main turns that into one message and an exit code. `config` is
+// what the deck says, read once.
 
 struct DeckOptions {
   std::filesystem::path deck;
@@ -23,14 +25,14 @@ struct TrainOptions {
   DeckOptions deck;
   bool resume = false;  // --resume auto
 };
-ExitCode train_command(const TrainOptions& options);
+ExitCode train_command(const TrainOptions& options, const RunConfig& config);
 
 struct EvaluateOptions {
   DeckOptions deck;
   std::filesystem::path model;        // in place of the deck's; empty: the deck's
   std::filesystem::path predictions;  // where not empty: a JSON object an example, its label, prediction and scores
 };
-ExitCode evaluate_command(const EvaluateOptions& options);
+ExitCode evaluate_command(const EvaluateOptions& options, RunConfig config);
 
 struct ExportOptions {
   std::filesystem::path trajectory;  // trajectory.zoj or a run folder
@@ -47,7 +49,7 @@ struct InspectOptions {
 };
 ExitCode inspect_command(const InspectOptions& options);
 
-ExitCode validate_command(const DeckOptions& options);
+ExitCode validate_command(const RunConfig& config);
 
 struct DeckDocsOptions {
   bool starter = false;
@@ -61,6 +63,6 @@ struct BenchStepOptions {
   std::uint32_t repeats = 5;
   std::uint32_t noise_pairs = 32;  // steps over which the noise of bf16 compute is measured; 0: it is not
 };
-ExitCode bench_step_command(const BenchStepOptions& options);
+ExitCode bench_step_command(const BenchStepOptions& options, const RunConfig& config);
 
 }  // namespace distzo2

@@ -13,11 +13,18 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <vector>
 
 namespace distzo2 {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// Confusion counts as a table: a row a right label, a column a predicted one.
 std::string confusion_table(const Task& task, const std::vector<std::uint64_t>& confusion) {
@@ -32,11 +39,25 @@ std::string confusion_table(const Task& task, const std::vector<std::uint64_t>& 
   return text + "\n";
 }
 
+/// Predictions replace a file of that name, but never one that the evaluation reads.
+void check_predictions_place(const fs::path& file, const fs::path& deck, const RunConfig& config) {
+  std::vector<fs::path> inputs{deck, config.data.task, config.data.train, config.data.dev, config.data.test};
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(config.model.folder, error))
+    inputs.push_back(entry.path());
+  for (const fs::path& input : inputs)
+    if (!input.empty() && fs::equivalent(file, input, error))
+      throw Error(ExitCode::usage, fmt::format("--predictions: {} is {}, which the evaluation reads; name another file",
+                                               file.string(), input.string()));
+  if (fs::is_directory(file, error))
+    throw Error(ExitCode::usage, fmt::format("--predictions: {} is a folder; name a file", file.string()));
+}
+
 }  // namespace
 
-ExitCode evaluate_command(const EvaluateOptions& options) {
-  RunConfig config = read_run_config(options.deck.deck, options.deck.sets);
+ExitCode evaluate_command(const EvaluateOptions& options, RunConfig config) {
   if (!options.model.empty()) config.model.folder = options.model;
+  if (!options.predictions.empty()) check_predictions_place(options.predictions, options.deck.deck, config);
   const ModelConfig model = read_model_config(config.model.folder);
   const LoadedData data = load_data(config, model, Sets::evaluation);
   const ExampleSet& set = data.reported();
@@ -52,6 +73,11 @@ ExitCode evaluate_command(const EvaluateOptions& options) {
   std::string predictions;
   std::size_t example = 0;
   const auto each = [&](std::span<const double> scores) {
+    if (!std::ranges::all_of(scores, [](double s) { return std::isfinite(s); }))
+      throw Error(
+          ExitCode::diverged,
+          fmt::format("{}: the model's scores of its answers, {}, are not all finite, so that there is no answer",
+                      set.where(example), fmt::join(scores, ", ")));
     predictions +=
         nlohmann::ordered_json{
             {"label", set.examples[example++].label}, {"predicted", predict(scores)}, {"scores", scores}}
@@ -59,7 +85,7 @@ ExitCode evaluate_command(const EvaluateOptions& options) {
         "\n";
   };
   const EvaluationResult result = evaluate(*engine, set.examples, data.objective, show, each).value();
-  if (!options.predictions.empty()) write_file(options.predictions, predictions);
+  if (!options.predictions.empty()) replace_text_file(options.predictions, predictions);
   if (terminal) fmt::print("\r\x1b[K");
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.deck.json) {
@@ -80,7 +106,7 @@ ExitCode evaluate_command(const EvaluateOptions& options) {
   }
   fmt::print("model     {}\n", describe(model, engine->store().table()));
   fmt::print("set       {}\n", set.source);
-  for (const std::string& note : notes_of(data)) fmt::print("note      {}\n", note);
+  for (const std::string& note : notes_of(data, config.zo.batch)) fmt::print("note      {}\n", note);
   fmt::print("accuracy  {:.4f} ({:.0f} of {})\n", result.accuracy,
              result.accuracy * static_cast<double>(result.examples), result.examples);
   fmt::print("loss      {:.4f}\n", result.loss);

@@ -6,6 +6,7 @@
 #include "core/engine.hpp"
 #include "core/step.hpp"
 #include "io/checkpoint_folder.hpp"
+#include "io/checkpoint_tensors.hpp"
 #include "io/hf_config.hpp"
 #include "io/trajectory_file.hpp"
 
@@ -28,7 +29,7 @@ void print_trajectory(const fs::path& path, const Trajectory& t) {
              h.step.difference == Difference::central ? "central" : "forward", t.torn ? ", the last record torn" : "");
   fmt::print("  base model's digest {:016x}, arithmetic {}\n", h.theta0_digest, h.fingerprint);
   for (const DigestRecord& d : t.digests) fmt::print("  theta after step {}: digest {:016x}\n", d.t, d.theta_digest);
-  fmt::print("  digest of steps {:016x}\n{:>8} {:>12} {:>12} {:>14} {:>14}\n", trajectory_digest(t.steps), "step", "lr",
+  fmt::print("  digest of steps {:016x}\n{:>8} {:>12} {:>12} {:>14} {:>14}\n", trajectory_digest(t.steps), "t", "lr",
              "loss", "g[1]", "c[1]");
   const std::size_t every = std::max<std::size_t>(1, (t.steps.size() + shown_steps - 1) / shown_steps);
   for (std::size_t i = 0; i < t.steps.size(); i += every) {
@@ -61,6 +62,7 @@ void inspect_model(const fs::path& folder, bool json) {
   const ModelConfig config = read_model_config(folder);
   const TensorTable table = tensor_table(config);
   const CheckpointReader reader(folder);
+  check_tensors(reader, config, table);
   if (json) {
     Json tensors = Json::array();
     for (const Tensor& t : table.tensors)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/loading.hpp"
 
+#include "app/model_export.hpp"
 #include "core/error.hpp"
 #include "core/pieces.hpp"
 #include "core/sampler.hpp"
 #include "io/checkpoint_folder.hpp"
+#include "io/checkpoint_tensors.hpp"
 #include "io/hf_config.hpp"
 
 #include <fmt/format.h>
@@ -54,6 +56,8 @@ ExampleSet make_set(const LoadedData& data, const Dataset& rows_of, const std::v
   ExampleSet set;
   set.source = fmt::format("{}, {} of {} rows", rows_of.path.filename().string(), rows.size(), rows_of.rows());
   set.examples = std::move(tokenized.examples);
+  set.path = rows_of.path;
+  for (const std::uint32_t row : tokenized.rows) set.lines.push_back(rows_of.lines[row]);
   set.report = std::move(tokenized.report);
   set.digest = digest_of(set.examples);
   if (set.examples.empty()) throw Error(ExitCode::file, fmt::format("{}: no example is left", rows_of.path.string()));
@@ -94,6 +98,10 @@ LoadedData load_data(const RunConfig& config, const ModelConfig& model, Sets set
   const DataSection& section = config.data;
   LoadedData data{read_task(section.task), Tokenizer::from_folder(config.model.folder), {}, {}, {}, {}, {}};
   data.objective = config.zo.objective.value_or(data.task.objective);
+  if (section.leading_token.kind == LeadingToken::Kind::id && section.leading_token.id >= model.vocab)
+    throw Error(ExitCode::usage,
+                fmt::format("data/leading token: {} is no token of the model; accepted: 0 to {}, or auto, none",
+                            section.leading_token.id, model.vocab - 1));
   data.options.leading = leading_token(section.leading_token, data.tokenizer);
   data.options.truncate = section.truncate;
   data.options.max_length = static_cast<int>(std::min<std::int64_t>(section.max_length, model.max_positions));
@@ -123,8 +131,24 @@ LoadedData load_data(const RunConfig& config, const ModelConfig& model, Sets set
   return data;
 }
 
-std::vector<std::string> notes_of(const LoadedData& data) {
+std::string ExampleSet::where(std::size_t example) const {
+  return fmt::format("{}, line {}", path.string(), lines[example]);
+}
+
+std::vector<std::string> notes_of(const LoadedData& data, std::uint32_t batch) {
   std::vector<std::string> notes;
+  if (data.train) {
+    const ExampleSet& train = *data.train;
+    if (train.examples.size() < batch)
+      notes.push_back(fmt::format("{}: fewer than a batch of {}, so that a batch holds examples more than once",
+                                  train.source, batch));
+    const auto& counts = train.report.label_counts;
+    const auto found = std::ranges::find_if(counts, [](std::size_t n) { return n > 0; });
+    if (counts.size() > 1 && found != counts.end() && *found == train.examples.size())
+      notes.push_back(fmt::format("{}: every example has the label \"{}\", so that no other can be learnt",
+                                  train.source,
+                                  data.task.labels[static_cast<std::size_t>(found - counts.begin())].word));
+  }
   for (const auto* set : {&data.train, &data.dev, &data.test}) {
     if (!*set) continue;
     const ExampleSet& s = **set;
@@ -150,9 +174,24 @@ std::unique_ptr<Engine> load_engine(const std::filesystem::path& folder, const U
                                     bool allow_non_finite) {
   const ModelConfig model = read_model_config(folder);
   const CheckpointReader reader(folder);
+  check_tensors(reader, model, tensor_table(model));
   auto engine = std::make_unique<Engine>(model, rule, compute);
   ParameterStore& store = engine->store();
-  const TensorTable& table = store.table();
+  read_weights(reader, store.table(), allow_non_finite,
+               [&](int tensor, std::int64_t at, std::span<const float> values) {
+                 const Tensor& t = store.table().tensors[static_cast<std::size_t>(tensor)];
+                 if (rule.storage == Storage::fp16 && t.matrix)
+                   if (const auto found = std::ranges::find_if(values, overflows_fp16); found != values.end())
+                     throw Error(ExitCode::file, fmt::format("{}: tensor \"{}\" holds {}, which fp16 cannot hold; set "
+                                                             "precision/storage to bf16 or fp32",
+                                                             folder.string(), t.name, *found));
+                 store.import_values(tensor, at, values);
+               });
+  return engine;
+}
+
+void read_weights(const CheckpointReader& reader, const TensorTable& table, bool allow_non_finite,
+                  const std::function<void(int, std::int64_t, std::span<const float>)>& take) {
   struct Piece {
     int tensor;
     std::int64_t offset, size;
@@ -160,9 +199,6 @@ std::unique_ptr<Engine> load_engine(const std::filesystem::path& folder, const U
   std::vector<Piece> pieces;
   for (int i = 0; i < std::ssize(table.tensors); ++i) {
     const Tensor& tensor = table.tensors[static_cast<std::size_t>(i)];
-    const std::vector<std::int64_t> shape =
-        tensor.matrix ? std::vector{tensor.rows, tensor.cols} : std::vector{tensor.cols};
-    reader.expect(tensor.name, shape);
     for (std::int64_t at = 0; at < tensor.size(); at += import_piece)
       pieces.push_back({i, at, std::min(import_piece, tensor.size() - at)});
   }
@@ -172,10 +208,9 @@ std::unique_ptr<Engine> load_engine(const std::filesystem::path& folder, const U
     std::vector<float> values(static_cast<std::size_t>(size));
     reader.read(tensor.name, at, values);
     if (!allow_non_finite) reader.check_finite(tensor.name, at, values);
-    store.import_values(index, at, values);
+    take(index, at, values);
     if (at + size == tensor.size()) reader.release(tensor.name);
   });
-  return engine;
 }
 
 std::string describe(const ModelConfig& config, const TensorTable& table) {

@@ -3,14 +3,17 @@
 
 #include "app/run_config.hpp"
 #include "core/engine.hpp"
+#include "io/checkpoint_folder.hpp"
 #include "io/prompt.hpp"
 #include "io/task.hpp"
 #include "io/tokenizer.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,8 +23,11 @@ namespace distzo2 {
 struct ExampleSet {
   std::string source;  // "train.tsv, 1000 of 67349 rows"
   std::vector<Example> examples;
+  std::filesystem::path path;        // of the file
+  std::vector<std::uint64_t> lines;  // of the file, from 1, an example each
   PromptReport report;
-  std::uint64_t digest = 0;  // over tokens and labels
+  std::uint64_t digest = 0;                      // over tokens and labels
+  std::string where(std::size_t example) const;  // "test.tsv, line 7", with the file's path
 };
 
 /// Everything of a deck's `data` sublist, tokenised.
@@ -40,18 +46,26 @@ enum class Sets : std::uint8_t { all, evaluation };
 /// Reads task, tokenizer and data sets. Throws Error for what is missing, does not fit, or is empty.
 LoadedData load_data(const RunConfig& config, const ModelConfig& model, Sets sets);
 
-/// What a user must know of the data: examples shortened, labels that merge with the prompt's end.
-std::vector<std::string> notes_of(const LoadedData& data);
+/// What a user must know of the data: too few or only one label to train on, examples shortened, labels that merge with
+/// the prompt's end.
+std::vector<std::string> notes_of(const LoadedData& data, std::uint32_t batch);
 
 /// The rule by which this deck's records change theta.
 UpdateRule update_rule(const RunConfig& config);
 
-/// A model folder's weights in an engine: each tensor checked for shape and finite values, rounded to the storage
-/// precision and its file pages released; threads over pieces.
+/// Calls `take(tensor, offset, values)` for all weights of a checked model, in pieces and on all threads; their file
+/// pages are let go. Throws Error (file) naming the first tensor and element that is not finite, unless that is
+/// allowed.
+void read_weights(const CheckpointReader& reader, const TensorTable& table, bool allow_non_finite,
+                  const std::function<void(int, std::int64_t, std::span<const float>)>& take);
+
+/// A model folder's weights in an engine: each tensor checked for shape and finite values, and rounded to the storage
+/// precision.
 std::unique_ptr<Engine> load_engine(const std::filesystem::path& folder, const UpdateRule& rule, Compute compute,
                                     bool allow_non_finite);
 
-/// Human-readable size and shape of a model: "llama, 134.5 M parameters, 30 layers, hidden 576, tied head".
+/// Human-readable architecture, size and shape of a model: "LlamaForCausalLM, 134.5 M parameters, 30 layers, hidden
+/// 576, tied head".
 std::string describe(const ModelConfig& config, const TensorTable& table);
 
 }  // namespace distzo2

@@ -2,6 +2,8 @@
 #include "app/build_info.hpp"
 #include "app/commands.hpp"
 #include "app/run_config.hpp"
+#include "app/signals.hpp"
+#include "app/threads.hpp"
 #include "core/gemm.hpp"
 #include "core/kokkos_compat.hpp"
 #include "core/simd/kernels.hpp"
@@ -14,6 +16,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <new>
 #include <set>
 #include <string>
 
@@ -56,25 +59,34 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   return {};
 }
 
-/// Threads that the deck asks for; 0: what OpenMP says. Kokkos must know before anything else happens.
-int threads_of(const DeckOptions& options) {
-  return static_cast<int>(read_run_config(options.deck, options.sets).parallel.threads.value_or(0));
-}
+/// What the command line asks for. `run` gets what the deck says; without a deck, an empty configuration.
+struct Command {
+  const DeckOptions* deck = nullptr;
+  std::function<ExitCode(const RunConfig&)> run;
+  bool stops_at_signals = false;  // it admits stop signals itself, once it can stop at a step's end
+};
 
-/// Runs a command with Kokkos up. Catches once, prints once.
-ExitCode run(const std::function<int()>& threads, const std::function<ExitCode()>& command) {
+/// Reads the deck and runs a command with Kokkos up, which must know the threads before anything else happens. Catches
+/// once, prints once.
+ExitCode run(const Command& command) {
   try {
-    const KokkosScope kokkos(threads ? threads() : 0);
-    const ExitCode code = command();
+    const RunConfig config =
+        command.deck == nullptr ? RunConfig{} : read_run_config(command.deck->deck, command.deck->sets);
+    const KokkosScope kokkos(thread_count(config.parallel.threads));
+    if (!command.stops_at_signals) admit_stop_signals();
+    const ExitCode code = command.run(config);
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
     report("what the command prints cannot be written (is the disk full?)");
-    return ExitCode::file;
+    return code == ExitCode::done ? ExitCode::file : code;
   } catch (const Error& error) {
     report(error.what());
     return error.code();
   } catch (const std::filesystem::filesystem_error& error) {
     report(error.what());
     return ExitCode::file;
+  } catch (const std::bad_alloc&) {
+    report("not enough memory");
+    return ExitCode::internal;
   } catch (const std::exception& error) {
     if (std::ferror(stdout) != 0) {
       report(std::string("what the command prints: ") + error.what());
@@ -88,12 +100,13 @@ ExitCode run(const std::function<int()>& threads, const std::function<ExitCode()
 }  // namespace
 
 int main(int argc, char** argv) {
+  prepare_signals();
+
   // 1. The command line.
   CLI::App app("DistZO2: zeroth-order fine-tuning of language models, with forward passes only", "distzo2");
   app.set_version_flag("--version", version_text);
   app.require_subcommand(1);
-  std::function<ExitCode()> command;
-  std::function<int()> threads;
+  Command command;
 
   TrainOptions train;
   std::string resume;
@@ -103,8 +116,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"auto"}));
   train_app.callback([&] {
     train.resume = !resume.empty();
-    threads = [&] { return threads_of(train.deck); };
-    command = [&] { return train_command(train); };
+    command = {&train.deck, [&](const RunConfig& config) { return train_command(train, config); }, true};
   });
 
   EvaluateOptions evaluate;
@@ -116,8 +128,7 @@ int main(int argc, char** argv) {
                           "write label, prediction and candidate scores of every example to this JSONL file");
   evaluate_app.add_flag("--json", evaluate.deck.json, "print JSON");
   evaluate_app.callback([&] {
-    threads = [&] { return threads_of(evaluate.deck); };
-    command = [&] { return evaluate_command(evaluate); };
+    command = {&evaluate.deck, [&](const RunConfig& config) { return evaluate_command(evaluate, config); }};
   });
 
   ExportOptions exported;
@@ -128,24 +139,26 @@ int main(int argc, char** argv) {
   export_app.add_option("--step", exported.step, "theta after this many steps (default: all)");
   export_app.add_option("--output", exported.output, "the folder to write; must not exist")->required();
   export_app.add_flag("--json", exported.json, "print JSON");
-  export_app.callback([&] { command = [&] { return export_command(exported); }; });
+  export_app.callback([&] { command.run = [&](const RunConfig&) { return export_command(exported); }; });
 
   InspectOptions inspect;
   CLI::App& inspect_app = *app.add_subcommand("inspect", "what a trajectory, a run folder or a model folder holds");
   inspect_app.add_option("path", inspect.path, "trajectory.zoj, a run folder or a model folder")->required();
   inspect_app.add_flag("--json", inspect.json, "print JSON");
-  inspect_app.callback([&] { command = [&] { return inspect_command(inspect); }; });
+  inspect_app.callback([&] { command.run = [&](const RunConfig&) { return inspect_command(inspect); }; });
 
   DeckOptions validate;
   CLI::App& validate_app =
       *app.add_subcommand("validate", "check a deck with its model and data, show examples and cost");
   add_deck(validate_app, validate);
-  validate_app.callback([&] { command = [&] { return validate_command(validate); }; });
+  validate_app.callback([&] {
+    command = {&validate, [](const RunConfig& config) { return validate_command(config); }};
+  });
 
   DeckDocsOptions docs;
   CLI::App& docs_app = *app.add_subcommand("deck-docs", "every deck key: type, default, meaning");
   docs_app.add_flag("--starter", docs.starter, "a commented deck to begin with");
-  docs_app.callback([&] { command = [&] { return deck_docs_command(docs); }; });
+  docs_app.callback([&] { command.run = [&](const RunConfig&) { return deck_docs_command(docs); }; });
 
   BenchStepOptions bench;
   CLI::App& bench_app = *app.add_subcommand("bench", "measure");
@@ -162,8 +175,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   step_app.add_flag("--json", bench.deck.json, "print JSON");
   step_app.callback([&] {
-    threads = [&] { return threads_of(bench.deck); };
-    command = [&] { return bench_step_command(bench); };
+    command = {&bench.deck, [&](const RunConfig& config) { return bench_step_command(bench, config); }};
   });
 
   try {
@@ -184,5 +196,5 @@ int main(int argc, char** argv) {
   }
 
   // 2. The command.
-  return static_cast<int>(run(threads, command));
+  return static_cast<int>(run(command));
 }

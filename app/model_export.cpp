@@ -3,7 +3,10 @@
 
 #include "io/checkpoint_writer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace distzo2 {
@@ -24,6 +27,26 @@ DType dtype_of(Storage storage) {
 }
 
 }  // namespace
+
+bool overflows_fp16(float value) {
+  return std::isfinite(value) && std::abs(value) >= 65520.0F;
+}
+
+std::string export_problem(const Engine& engine) {
+  const ParameterStore& store = engine.store();
+  if (store.rule().storage != Storage::fp16) return {};
+  const TensorTable& table = store.table();
+  std::vector<float> values;
+  for (int i = 0; i < std::ssize(table.tensors); ++i) {
+    const Tensor& t = table.tensors[static_cast<std::size_t>(i)];
+    if (t.matrix) continue;
+    values.resize(static_cast<std::size_t>(t.size()));
+    store.read(i, 0, values);
+    const auto found = std::ranges::find_if(values, overflows_fp16);
+    if (found != values.end()) return fmt::format("tensor \"{}\" holds {}, which fp16 cannot hold", t.name, *found);
+  }
+  return {};
+}
 
 void export_model(const Engine& engine, const std::filesystem::path& base, const std::filesystem::path& folder,
                   IfExists if_exists) {

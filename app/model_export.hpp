@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 namespace distzo2 {
 
@@ -14,5 +15,12 @@ enum class IfExists : std::uint8_t { replace, refuse };
 /// tokenizer files; written beside and renamed. An existing folder is replaced, or refused.
 void export_model(const Engine& engine, const std::filesystem::path& base, const std::filesystem::path& folder,
                   IfExists if_exists);
+
+/// Whether rounding to fp16, to nearest, makes a finite value infinite.
+bool overflows_fp16(float value);
+
+/// Why theta as it is cannot be exported: a value of a one-dimensional tensor, kept in fp32, that fp16 cannot hold.
+/// Empty where it can.
+std::string export_problem(const Engine& engine);
 
 }  // namespace distzo2

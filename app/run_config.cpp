@@ -202,6 +202,11 @@ void check(const RunConfig& c, const Deck& deck) {
                fmt::format("{} would stop a run that does not diverge; accepted: above 1, or 0 for never",
                            c.zo.diverged_factor));
   }
+  if (!c.precision.reproducible) {
+    refuse_key(
+        deck, "precision/reproducible",
+        "false has no meaning here: on CPUs equal bits on any layout and thread count cost nothing; leave it out");
+  }
   if (c.precision.storage == Storage::fp32 && c.precision.round_every != 1) {
     refuse_key(deck, "precision/round every",
                "nothing is rounded in fp32 storage; leave it out, or set storage to bf16 or fp16");

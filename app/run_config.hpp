@@ -124,8 +124,8 @@ struct KeyValue {
   bool operator==(const KeyValue&) const = default;
 };
 
-/// The keys that change the sequence of losses or theta, in a fixed order. Paths are not among them (a run may move):
-/// model and data have digests of their own.
+/// The keys that change the sequence of losses or theta, in a fixed order. Of the paths, those of the task and the
+/// training data are among them, their file names alone (a run may move); model and data have digests of their own.
 std::vector<KeyValue> mathematical_keys(const RunConfig& config);
 
 /// XXH3-64 of the mathematical keys and values.

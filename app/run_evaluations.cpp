@@ -52,8 +52,7 @@ bool RunEvaluations::at(std::uint32_t t, bool end) {
     if (!result) return false;
     if (!best_ || better(*result, *best_)) {
       best_ = result;
-      if (t > 0 && writes_models(config_, engine_.store()))
-        export_model(engine_, config_.model.folder, folder_.best_model(), IfExists::replace);
+      if (t > 0 && writes_models(config_, engine_.store())) write_model(folder_.best_model());
     }
     record(t, "dev", *result);  // after best/, so that a run that is resumed between the two writes it
   }
@@ -63,6 +62,16 @@ bool RunEvaluations::at(std::uint32_t t, bool end) {
     record(t, "test", *result);
   }
   return true;
+}
+
+void RunEvaluations::write_model(const std::filesystem::path& folder) {
+  const std::string problem = export_problem(engine_);
+  if (problem.empty()) {
+    export_model(engine_, config_.model.folder, folder, IfExists::replace);
+    return;
+  }
+  if (models_problem_.empty()) progress_.say(fmt::format("warning  {} is not written: {}", folder.string(), problem));
+  models_problem_ = fmt::format("{} could not be written: {}", folder.string(), problem);
 }
 
 std::optional<EvaluationResult> RunEvaluations::reported(std::uint32_t t) const {

@@ -27,6 +27,10 @@ public:
   /// theta_t as it is now. What metrics.jsonl has of this step already is not computed again. False where a stop signal
   /// ended an evaluation: it is to be made on resume, so that step t must not be recorded before.
   bool at(std::uint32_t t, bool end);
+  /// Writes theta as it is to `folder`. Where its numbers do not allow that, which no second try would change, the run
+  /// goes on: the reason is said once and kept.
+  void write_model(const std::filesystem::path& folder);
+  const std::string& models_problem() const { return models_problem_; }  // empty: none
   /// The evaluation of theta_t that the summary reports (test, else dev), if it was made.
   std::optional<EvaluationResult> reported(std::uint32_t t) const;
 
@@ -45,6 +49,7 @@ private:
   std::uint32_t interval_;  // steps; 0: at the ends only
   std::vector<RecordedEvaluation> recorded_;
   std::optional<EvaluationResult> best_;
+  std::string models_problem_;
 };
 
 }  // namespace distzo2

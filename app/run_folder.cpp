@@ -69,11 +69,14 @@ void check_output_place(const RunConfig& config) {
   if (lies_within(output, model))
     throw Error(ExitCode::usage, fmt::format("output/folder: {} lies in the model's folder {}; name one outside",
                                              output.string(), model.string()));
-  for (const fs::path& written : {RunFolder{output}.final_model(), RunFolder{output}.best_model()})
-    if (!config.output.folder.empty() && lies_within(model, written))
-      throw Error(ExitCode::usage,
-                  fmt::format("output/folder: the run would replace {}, where its model lies; name another folder",
-                              written.string()));
+  if (config.output.folder.empty()) return;
+  if (lies_within(model, output))
+    throw Error(ExitCode::usage, fmt::format("output/folder: the model's folder {} lies in {}; name another folder",
+                                             model.string(), output.string()));
+  for (const fs::path& file : {config.data.train, config.data.dev, config.data.test})
+    if (!file.empty() && fs::weakly_canonical(file).parent_path() == fs::weakly_canonical(output))
+      throw Error(ExitCode::usage, fmt::format("output/folder: {} is the folder of the data, {}; name another folder",
+                                               output.string(), file.string()));
 }
 
 void check_no_run(const RunConfig& config) {
@@ -169,6 +172,19 @@ void MetricsFile::evaluation(std::uint32_t step, const std::string& set, const E
            .dump());
 }
 
+std::vector<RecordedStep> recorded_steps(const fs::path& metrics) {
+  std::vector<RecordedStep> found;
+  std::ifstream in(metrics);
+  for (std::string text; std::getline(in, text);) {
+    const Json line = Json::parse(text, nullptr, false);
+    if (!line.is_object() || line.contains("evaluation")) continue;
+    const Json tokens = line.value("tokens", Json()), seconds = line.value("seconds", Json());
+    if (tokens.is_number() && seconds.is_number() && seconds.get<double>() > 0)
+      found.push_back({tokens.get<double>(), seconds.get<double>()});
+  }
+  return found;
+}
+
 std::vector<RecordedEvaluation> recorded_evaluations(const fs::path& metrics) {
   // A value that is not finite is null in JSON.
   const auto number = [](const Json& j) {
@@ -190,15 +206,6 @@ std::vector<RecordedEvaluation> recorded_evaluations(const fs::path& metrics) {
     }
   }
   return found;
-}
-
-void replace_text_file(const fs::path& path, const std::string& text) {
-  fs::path partial = path;
-  partial += ".partial";
-  write_file(partial, text);
-  std::error_code error;
-  fs::rename(partial, path, error);
-  if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be replaced: {}", path.string(), error.message()));
 }
 
 }  // namespace distzo2

@@ -27,7 +27,8 @@ struct RunFolder {
 /// Whether a path, existing or not, is this folder or lies in it; links are followed.
 bool lies_within(const std::filesystem::path& path, const std::filesystem::path& folder);
 
-/// Throws Error (usage) where the deck's run would write into its model's folder, or replace it.
+/// Throws Error (usage) where the deck's run would write into its model's folder or a folder that holds it, or among
+/// its data.
 void check_output_place(const RunConfig& config);
 
 /// Throws Error (usage) where `output/folder` holds a run.
@@ -70,11 +71,19 @@ struct RecordedEvaluation {
 };
 std::vector<RecordedEvaluation> recorded_evaluations(const std::filesystem::path& metrics);
 
+/// The times that metrics.jsonl holds of steps, in order; a step whose line was made anew after a crash has none.
+struct RecordedStep {
+  double tokens = 0.0;
+  double seconds = 0.0;
+};
+std::vector<RecordedStep> recorded_steps(const std::filesystem::path& metrics);
+
 /// metrics.jsonl: one object a step, one an evaluation; a line is handed to the system whole.
 class MetricsFile {
 public:
-  /// Keeps what stands before `next_step` (lines of steps below it, evaluations up to it); a line that a crash cut
-  /// short or that the trajectory does not cover goes, and a step that has a record but no line gets one without times.
+  /// Keeps the lines of steps that have a record, and evaluations up to theta after the last of them; a line that a
+  /// crash cut short or that the records do not cover goes, and a step with a record but no line gets one without
+  /// times.
   MetricsFile(const std::filesystem::path& path, const std::vector<StepRecord>& recorded);
   void step(const StepRecord& record, double loss, std::uint64_t tokens, double seconds);
   void evaluation(std::uint32_t step, const std::string& set, const EvaluationResult& result);
@@ -84,8 +93,5 @@ private:
   std::filesystem::path path_;
   std::ofstream out_;
 };
-
-/// Writes a small text file beside its place and renames it there. Throws Error (file).
-void replace_text_file(const std::filesystem::path& path, const std::string& text);
 
 }  // namespace distzo2

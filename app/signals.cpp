@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/signals.hpp"
 
+#include "core/error.hpp"
+
+#include <unistd.h>
+
 #include <array>
 #include <csignal>
 #include <cstddef>
@@ -11,11 +15,16 @@ namespace {
 // A handler can reach nothing but a global of this type.
 volatile std::sig_atomic_t received_signal = 0;
 
-constexpr std::array<int, 3> stop_signals{SIGINT, SIGTERM, SIGUSR1};
+constexpr std::array<int, 4> stop_signals{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+
+bool ends(int number) {
+  return number == SIGINT || number == SIGTERM;
+}
 
 extern "C" void note_signal(int number) {
-  // A batch system sends SIGUSR1 first and SIGTERM later: only a second request to end is one to end at once.
-  if ((received_signal == SIGINT || received_signal == SIGTERM) && number != SIGUSR1) {
+  // A batch system sends SIGUSR1 first and SIGTERM later, a terminal that closes SIGHUP and SIGTERM: only a second
+  // request to end is one to end at once.
+  if (ends(received_signal) && ends(number)) {
     std::signal(number, SIG_DFL);
     std::raise(number);
     return;
@@ -23,8 +32,22 @@ extern "C" void note_signal(int number) {
   received_signal = number;
 }
 
+extern "C" void report_bus_error(int) {
+  constexpr char message[] =
+      "distzo2: a mapped model file could not be read: it was cut short while it was in use, or its disk failed\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message, sizeof(message) - 1);
+  ::_exit(static_cast<int>(ExitCode::file));
+}
+
+void mask_stop_signals(int how) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : stop_signals) sigaddset(&set, number);
+  pthread_sigmask(how, &set, nullptr);
+}
+
 /// Signals are handled on a stack of their own: oneDNN's generated code keeps data below the stack pointer, which a
-/// signal's frame would overwrite. The kernel hands a process's signals to this thread, the main one, first.
+/// signal's frame would overwrite. Only this thread, the main one, takes them.
 constexpr std::size_t signal_stack_bytes = 256 * 1024;
 alignas(64) std::array<std::byte, signal_stack_bytes> signal_stack;
 
@@ -36,14 +59,30 @@ void install(void (*handler)(int)) {
   struct sigaction action = {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART | SA_NODEFER | SA_ONSTACK;
-  for (const int number : stop_signals) sigaction(number, &action, nullptr);
+  for (const int number : stop_signals) {
+    struct sigaction before = {};
+    sigaction(number, nullptr, &before);
+    if (number != SIGHUP || before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
+  }
 }
 
 }  // namespace
 
+void prepare_signals() {
+  mask_stop_signals(SIG_BLOCK);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGBUS, report_bus_error);
+}
+
+void admit_stop_signals() {
+  mask_stop_signals(SIG_UNBLOCK);
+}
+
 StopSignals::StopSignals() {
   received_signal = 0;
   install(note_signal);
+  admit_stop_signals();
 }
 StopSignals::~StopSignals() {
   install(SIG_DFL);

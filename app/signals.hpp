@@ -3,8 +3,17 @@
 
 namespace distzo2 {
 
-/// From construction on, SIGINT, SIGTERM and SIGUSR1 ask for a stop at the next step boundary; a second SIGINT or
-/// SIGTERM ends the process at once, the trajectory being whole at every moment.
+/// Called by main before any thread is made. SIGINT, SIGTERM, SIGUSR1 and SIGHUP wait from here on: threads inherit
+/// that, so that only the main thread ever handles one. A write to a closed pipe or beyond the limit of file sizes
+/// becomes an error like any other, and a mapped file that cannot be read (SIGBUS) ends the process with a message.
+void prepare_signals();
+
+/// The main thread takes stop signals, and what came since `prepare_signals`.
+void admit_stop_signals();
+
+/// From construction on, SIGINT, SIGTERM, SIGUSR1 and SIGHUP (unless it is ignored, as under nohup) ask for a stop at
+/// the next step boundary; a second SIGINT or SIGTERM ends the process at once, the trajectory being whole at every
+/// moment. Admits them.
 class StopSignals {
 public:
   StopSignals();

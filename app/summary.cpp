@@ -4,6 +4,7 @@
 #include "app/build_info.hpp"
 #include "app/machine.hpp"
 #include "core/step.hpp"
+#include "io/output_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -37,13 +38,14 @@ Json expectations(const ExpectedSection& expected, const std::optional<Evaluatio
 
 }  // namespace
 
-void write_summary(const RunFolder& folder, const Training& training, const TrainingEnd& end,
-                   std::uint64_t theta_digest, const std::optional<EvaluationResult>& initial,
+void write_summary(const RunFolder& folder, const Training& training, std::uint64_t theta_digest,
+                   const std::string& models_problem, const std::optional<EvaluationResult>& initial,
                    const std::optional<EvaluationResult>& final) {
-  std::vector<double> seconds, rates;  // of the last half
-  for (std::size_t i = end.seconds.size() / 2; i < end.seconds.size(); ++i) {
-    seconds.push_back(end.seconds[i]);
-    rates.push_back(static_cast<double>(end.tokens[i]) / end.seconds[i]);
+  const std::vector<RecordedStep> steps = recorded_steps(folder.metrics());
+  std::vector<double> seconds, rates;  // of the last half, whichever process did them
+  for (std::size_t i = steps.size() / 2; i < steps.size(); ++i) {
+    seconds.push_back(steps[i].seconds);
+    rates.push_back(steps[i].tokens / steps[i].seconds);
   }
   const Engine& engine = training.engine;
   const Json summary{{"steps", training.records.size()},
@@ -61,6 +63,7 @@ void write_summary(const RunFolder& folder, const Training& training, const Trai
                      {"theta_digest", fmt::format("{:016x}", theta_digest)},
                      {"trajectory_digest", fmt::format("{:016x}", trajectory_digest(training.records))},
                      {"rounding", rounding_object(training)},
+                     {"models_not_written", models_problem.empty() ? Json() : Json(models_problem)},
                      {"layout", {{"pertp", 1}, {"ddp", 1}}},
                      {"arithmetic", engine.arithmetic_fingerprint()},
                      {"git_hash", build_git_hash()},

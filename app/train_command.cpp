@@ -10,6 +10,7 @@
 #include "app/summary.hpp"
 #include "app/training_loop.hpp"
 #include "io/hf_config.hpp"
+#include "io/output_file.hpp"
 
 #include <fmt/format.h>
 
@@ -29,9 +30,8 @@ bool is_finished(const RunFolder& folder, std::uint32_t steps) {
 
 }  // namespace
 
-ExitCode train_command(const TrainOptions& options) {
-  // 1. The deck, and the run's folder.
-  const RunConfig config = read_run_config(options.deck.deck, options.deck.sets);
+ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
+  // 1. The run's folder.
   if (config.zo.steps == 0 || config.data.train.empty())
     throw Error(ExitCode::usage, fmt::format("{}: training needs data/train and zo/steps", options.deck.deck.string()));
   Progress progress(config.output.log_every, config.zo.steps);
@@ -87,10 +87,16 @@ ExitCode train_command(const TrainOptions& options) {
   progress.say(fmt::format("model    {}", describe(model, engine->store().table())));
   progress.say(fmt::format("data     train {}{}{}", data.train->source, data.dev ? "; dev " + data.dev->source : "",
                            data.test ? "; test " + data.test->source : ""));
-  for (const std::string& note : notes_of(data)) progress.say("note     " + note);
+  for (const std::string& note : notes_of(data, config.zo.batch)) progress.say("note     " + note);
   progress.say(fmt::format("store    {} resident, arithmetic: {}",
                            short_bytes(static_cast<double>(engine->store().bytes())),
                            engine->arithmetic_fingerprint()));
+  if (writes_models(config, engine->store()))
+    if (const std::string problem = export_problem(*engine); !problem.empty())
+      progress.say(
+          fmt::format("warning  final/ and best/ cannot be written as it stands: {}; store in bf16 or fp32, or "
+                      "set output/write models to never",
+                      problem));
   RunEvaluations evaluations(config, data, folder, *engine, metrics, progress, signals);
   if (!records.empty()) {
     if (!evaluations.reported(0) && (data.test || data.dev)) evaluations.at(0, false);
@@ -103,15 +109,15 @@ ExitCode train_command(const TrainOptions& options) {
       config, data, *engine, *trajectory, metrics, progress, signals, std::move(records), [&](std::uint32_t t) {
         return evaluations.at(t, false);
       }};
-  const TrainingEnd end = train(training);
+  const StopReason end = train(training);
   trajectory->sync();
   const auto stopped = [&](const char* cause) {
     progress.say(
         fmt::format("stopped  at the {} after step {}; go on with --resume auto", cause, training.records.size()));
     return ExitCode::stopped;
   };
-  if (end.reason == StopReason::signal) return stopped("signal");
-  if (end.reason == StopReason::time_limit) return stopped("time limit");
+  if (end == StopReason::signal) return stopped("signal");
+  if (end == StopReason::time_limit) return stopped("time limit");
 
   // 6. The result.
   const std::uint64_t theta_digest = engine->store().digest();
@@ -123,8 +129,7 @@ ExitCode train_command(const TrainOptions& options) {
                             folder.trajectory().string(), config.zo.steps, theta_digest, digests.back().theta_digest));
   trajectory->sync();
   if (!evaluations.at(config.zo.steps, true)) return stopped("signal");
-  if (writes_models(config, engine->store()))
-    export_model(*engine, config.model.folder, folder.final_model(), IfExists::replace);
+  if (writes_models(config, engine->store())) evaluations.write_model(folder.final_model());
   if (config.precision.storage != Storage::fp32) {
     const RoundingReport& rounding = engine->store().rounding();
     const double noise = rounding.accumulated_noise() / config.zo.epsilon;
@@ -133,11 +138,14 @@ ExitCode train_command(const TrainOptions& options) {
         noise, noise > 1 ? ": more than the perturbation itself; store in fp32 or round less often" : ""));
   }
   const auto first = evaluations.reported(0), last = evaluations.reported(config.zo.steps);
-  write_summary(folder, training, end, theta_digest, first, last);
+  write_summary(folder, training, theta_digest, evaluations.models_problem(), first, last);
   if (first && last)
     progress.say(fmt::format("result   accuracy {:.4f} -> {:.4f}, loss {:.4f} -> {:.4f}", first->accuracy,
                              last->accuracy, first->loss, last->loss));
   progress.say(fmt::format("done     {}", folder.summary().string()));
+  if (!evaluations.models_problem().empty())
+    throw Error(ExitCode::file,
+                evaluations.models_problem() + "; the rest of the run is whole: summary, metrics and trajectory");
   return ExitCode::done;
 }
 

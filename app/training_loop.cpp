@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace distzo2 {
 namespace {
@@ -18,12 +20,26 @@ namespace {
 enum Flags : std::uint32_t { signal_flag = 1, time_limit_flag = 2 };
 
 void refuse_non_finite(const StepRecord& r) {
-  throw Error(
-      ExitCode::diverged,
-      fmt::format("step {}: a loss is not finite (losses {}); theta is unchanged. Lower zo/learning rate, or set "
-                  "zo/non-finite to skip such steps",
-                  r.t + 1, fmt::join(r.losses, ", ")));
+  throw Error(ExitCode::diverged, fmt::format("step {}: {}; theta is unchanged. Lower zo/learning rate, or set "
+                                              "zo/non-finite to skip such steps",
+                                              r.t + 1, non_finite_part(r)));
 }
+
+/// Notices that g was exactly 0 for many steps on end: nothing is learnt then, and no loss shows it.
+class ZeroWatch {
+public:
+  static constexpr std::size_t window = 20;
+  /// True once in a run: at the first record that ends such a row.
+  bool push(const StepRecord& r) {
+    const bool zero = std::ranges::all_of(r.g_raw, [](double g) { return g == 0; });
+    zeros_ = zero ? zeros_ + 1 : 0;
+    return zeros_ == window && !std::exchange(seen_, true);
+  }
+
+private:
+  std::size_t zeros_ = 0;
+  bool seen_ = false;
+};
 
 void refuse_divergence(const DivergenceWatch& watch, std::size_t steps, double factor) {
   if (!watch.diverged()) return;
@@ -38,20 +54,29 @@ void refuse_divergence(const DivergenceWatch& watch, std::size_t steps, double f
 
 }  // namespace
 
-TrainingEnd train(Training& training) {
+std::string non_finite_part(const StepRecord& r) {
+  const bool losses = std::ranges::all_of(r.losses, [](double l) { return std::isfinite(l); });
+  return losses ? fmt::format("the losses {} are finite, but the update's factor made of them is not (g = {})",
+                              fmt::join(r.losses, ", "), fmt::join(r.g_raw, ", "))
+                : fmt::format("a loss is not finite ({})", fmt::join(r.losses, ", "));
+}
+
+StopReason train(Training& training) {
   const ZoSection& zo = training.config.zo;
   const auto started = Clock::now();
   const std::vector<Example>& examples = training.data.train->examples;
   auto [rule, layout, sampler, perturbation] = step_setup(zo, examples.size());
   GradientClip clip(zo.clip);
   DivergenceWatch watch(zo.diverged_factor);
+  ZeroWatch zeros;
   for (const StepRecord& r : training.records) {  // their state is a function of the records
     clip.push(r.g_raw);
     watch.push(r.losses);
+    zeros.push(r);
   }
   refuse_divergence(watch, training.records.size(), zo.diverged_factor);
 
-  TrainingEnd end;
+  bool said_first = false;
   for (auto t = static_cast<std::uint32_t>(training.records.size()); t < zo.steps; ++t) {
     const auto step_started = Clock::now();
     // 1. The batch: a pure function of (seed, t).
@@ -78,9 +103,9 @@ TrainingEnd train(Training& training) {
     // 5. theta is still theta_t: the update is deferred to the next pass over each block. The evaluations of theta_t
     //    come after its first step, so that a run shows a step within seconds of its start.
     const double step_s = seconds_since(step_started);
-    if (end.seconds.empty())
+    if (!std::exchange(said_first, true))
       training.progress.say(fmt::format("first step after {:.2f} s", seconds_since_process_start()));
-    if (!training.evaluation_point(t)) return end.reason = StopReason::signal, end;
+    if (!training.evaluation_point(t)) return StopReason::signal;
 
     // 6. The record is the update: on disk first, then pending for every tensor.
     training.trajectory.append(record);
@@ -90,19 +115,24 @@ TrainingEnd train(Training& training) {
     training.records.push_back(record);
 
     // 7. Say so.
-    end.seconds.push_back(step_s);
-    end.tokens.push_back(computed.tokens);
-    training.metrics.step(record, reported_loss(record), computed.tokens, end.seconds.back());
-    training.progress.step(t, reported_loss(record), record.g.front(), computed.tokens, end.seconds.back());
+    training.metrics.step(record, reported_loss(record), computed.tokens, step_s);
+    training.progress.step(t, reported_loss(record), record.g.front(), computed.tokens, step_s);
     if (!outcome.finite)
-      training.progress.say(fmt::format("step {}: a loss is not finite; the step is skipped", t + 1));
+      training.progress.say(fmt::format("step {}: {}; the step is skipped", t + 1, non_finite_part(record)));
+    if (zeros.push(record))
+      training.progress.say(
+          fmt::format("warning  step {}: g was exactly 0 in the last {} steps: perturbations of epsilon = {} no longer "
+                      "change the loss, and nothing is learnt. Either the model gives the same loss whatever its "
+                      "weights are (lower zo/learning rate), or epsilon is too small for the precision (raise "
+                      "zo/epsilon)",
+                      t + 1, ZeroWatch::window, zo.epsilon));
 
     // 8. Stop?
     refuse_divergence(watch, training.records.size(), zo.diverged_factor);
-    if ((losses.flags & signal_flag) != 0) return end.reason = StopReason::signal, end;
-    if ((losses.flags & time_limit_flag) != 0) return end.reason = StopReason::time_limit, end;
+    if ((losses.flags & signal_flag) != 0) return StopReason::signal;
+    if ((losses.flags & time_limit_flag) != 0) return StopReason::time_limit;
   }
-  return end;
+  return StopReason::finished;
 }
 
 }  // namespace distzo2

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace distzo2 {
@@ -32,14 +33,12 @@ struct Training {
 
 enum class StopReason : std::uint8_t { finished, signal, time_limit };
 
-struct TrainingEnd {
-  StopReason reason = StopReason::finished;
-  std::vector<double> seconds;        // of each step done here
-  std::vector<std::uint64_t> tokens;  // of each step done here
-};
+/// What of a step is not finite, in words: a loss, or only the update's factor, where finite losses differ so much that
+/// g or c overflows.
+std::string non_finite_part(const StepRecord& record);
 
 /// Steps from training.records.size() to the deck's last: the algorithm of design section 1. Throws Error (diverged)
 /// where the deck says to stop on a non-finite loss, or the loss diverged.
-TrainingEnd train(Training& training);
+StopReason train(Training& training);
 
 }  // namespace distzo2

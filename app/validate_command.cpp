@@ -2,16 +2,18 @@
 #include "app/commands.hpp"
 #include "app/loading.hpp"
 #include "app/progress.hpp"
+#include "app/run_folder.hpp"
 #include "app/step_losses.hpp"
+#include "core/kernels/gemm_kokkosblas.hpp"
 #include "core/step.hpp"
 #include "io/checkpoint_folder.hpp"
+#include "io/checkpoint_tensors.hpp"
 #include "io/hf_config.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <thread>
 
 namespace distzo2 {
 namespace {
@@ -53,14 +55,14 @@ void print_set(const LoadedData& data, const char* name, const ExampleSet& set) 
 
 }  // namespace
 
-ExitCode validate_command(const DeckOptions& options) {
-  // 1. Deck, model configuration and data: whatever is wrong with them is thrown here.
-  const RunConfig config = read_run_config(options.deck, options.sets);
+ExitCode validate_command(const RunConfig& config) {
+  // 1. Model configuration and data: whatever is wrong with them is thrown here.
+  check_output_place(config);
   const ModelConfig model = read_model_config(config.model.folder);
   const TensorTable table = tensor_table(model);
   const CheckpointReader reader(config.model.folder);
-  for (const Tensor& t : table.tensors)
-    reader.expect(t.name, t.matrix ? std::vector{t.rows, t.cols} : std::vector{t.cols});
+  check_tensors(reader, model, table);
+  read_weights(reader, table, config.model.allow_non_finite_weights, [](int, std::int64_t, std::span<const float>) {});
   const LoadedData data = load_data(config, model, Sets::all);
 
   // 2. What the run is and what it needs.
@@ -73,7 +75,7 @@ ExitCode validate_command(const DeckOptions& options) {
       const BatchSize size = largest_evaluation((*set)->examples);
       evaluation = {std::max(evaluation.tokens, size.tokens), std::max(evaluation.terms, size.terms)};
     }
-  const auto threads = static_cast<int>(config.parallel.threads.value_or(std::thread::hardware_concurrency()));
+  const int threads = host_concurrency();
   const std::size_t activations = std::max(activation_bytes(model, evaluations, batch.tokens, batch.terms, threads),
                                            activation_bytes(model, 1, evaluation.tokens, evaluation.terms, threads));
   std::int64_t matrices = 0;
@@ -87,7 +89,9 @@ ExitCode validate_command(const DeckOptions& options) {
   if (data.train) print_set(data, "train", *data.train);
   if (data.dev) print_set(data, "dev", *data.dev);
   if (data.test) print_set(data, "test", *data.test);
-  for (const std::string& note : notes_of(data)) fmt::print("note      {}\n", note);
+  for (const std::string& note : notes_of(data, config.zo.batch)) fmt::print("note      {}\n", note);
+  if (const auto keys = unknown_config_keys(config.model.folder); !keys.empty())
+    fmt::print("note      config.json: unknown keys, taken to change nothing: {}\n", fmt::join(keys, ", "));
   const ExampleSet& shown = data.train ? *data.train : data.reported();
   for (std::size_t i = 0; i < std::min(shown_examples, shown.examples.size()); ++i)
     fmt::print("example {}\n{}\n", i + 1, example_text(data, shown.examples[i]));

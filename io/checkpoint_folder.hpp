@@ -23,7 +23,7 @@ public:
   explicit CheckpointReader(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }
-  std::vector<std::string> names() const;  // as in the files, sorted
+  std::vector<std::string> names() const;                       // as in the files, sorted
   const std::string& stored_name(std::string_view name) const;  // as in the files
   const TensorInfo& info(std::string_view name) const;
   /// Throws unless the tensor is there, of a type that can be read as float, and of this shape.

@@ -4,6 +4,7 @@
 #include <Teuchos_ParameterList.hpp>
 #include <Teuchos_RCP.hpp>
 
+#include "core/threads.hpp"
 #include "io/deck.hpp"
 
 namespace distzo2 {
@@ -117,14 +118,17 @@ void add_precision(ParameterList& list) {
            word({"stochastic", "nearest"}));
   list.set("round every", 1LL, "Steps between two roundings of a parameter in 16-bit storage.",
            rule({.kind = KeyKind::integer, .min = 1, .max = 65536, .unit = "steps"}));
-  list.set("reproducible", true, "Shapes of matrix products that give the same bits on any layout and thread count.",
+  list.set("reproducible", true,
+           "Shapes of matrix products that give the same bits on any layout and thread count. On CPUs they cost "
+           "nothing, and "
+           "false is refused.",
            flag());
 }
 
 void add_rest(ParameterList& deck) {
   deck.sublist("parallel", false, "Threads.")
       .set("threads", std::string("auto"), "Threads of the program; auto: OMP_NUM_THREADS, else every core it may use.",
-           rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 1, .max = 4096, .unit = "threads"}));
+           rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 1, .max = max_host_threads, .unit = "threads"}));
   deck.sublist("checkpoint", false, "What survives an interruption.")
       .set("trajectory sync", 1.0, "How often the trajectory is made durable; 0 s: after every step.",
            rule({.kind = KeyKind::duration, .min = 0, .max = 86400}))

@@ -76,6 +76,23 @@ void write_file(const fs::path& path, std::string_view text) {
   file.finish();
 }
 
+void replace_text_file(const fs::path& path, std::string_view text) {
+  std::error_code ec;
+  if (fs::exists(path, ec) && !fs::is_regular_file(path, ec)) {
+    OutputFile file(path);
+    file.write(text);
+    return;
+  }
+  const fs::path target = fs::is_symlink(path, ec) ? fs::weakly_canonical(path) : path;
+  fs::path partial = target;
+  partial += ".partial";
+  write_file(partial, text);
+  fs::rename(partial, target, ec);
+  if (ec) {
+    fail(path, "cannot be replaced", ec.value());
+  }
+}
+
 void sync_folder(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) {

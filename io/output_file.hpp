@@ -33,6 +33,10 @@ private:
 /// Writes a whole file durably.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
+/// Writes a whole file beside its place and renames it there, so that a whole one stands there at every moment. Where a
+/// link stands there, what it names is replaced; where it is no file (a pipe), the text is written to it.
+void replace_text_file(const std::filesystem::path& path, std::string_view text);
+
 /// Makes a folder's entries (created and renamed files) durable.
 void sync_folder(const std::filesystem::path& folder);
 

@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -77,6 +78,9 @@ TrajectoryWriter::~TrajectoryWriter() {
 void TrajectoryWriter::start_syncing(double sync_s) {
   sync_each_ = sync_s <= 0;
   if (sync_each_) return;
+  sigset_t all, before;  // signals are for the main thread
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   syncer_ = std::thread([this, period = std::chrono::duration<double>(sync_s)] {
     std::unique_lock lock(mutex_);
     while (!stop_) {
@@ -87,6 +91,7 @@ void TrajectoryWriter::start_syncing(double sync_s) {
       lock.lock();
     }
   });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void TrajectoryWriter::fail_if_failed() {

@@ -79,6 +79,10 @@ TEST(Errors, of_set_options_name_the_key) {
   const TinyProject project;
   expect_refused(project, 2, {"--set", "zo/learning rat", "\"learning rate\""}, {"zo/learning rat=1"});
   expect_refused(project, 2, {"--set", "zo/batch"}, {"zo/batch=many"});
+  expect_refused(project, 2, {"zo/steps", "+5"}, {"zo/steps=+5"});
+  expect_refused(project, 2, {"parallel/threads", "513", "512"}, {"parallel/threads=513"});
+  expect_refused(project, 2, {"precision/reproducible"}, {"precision/reproducible=false"});
+  expect_refused(project, 2, {"data/leading token", "96", "95"}, {"data/leading token=96"});
   expect_refused(project, 2, {"--set"}, {"batch"});
   expect_refused(project, 2, {"zo/warm-up", "12"}, {"zo/warm-up=12"});
   expect_refused(project, 2, {"data/test"}, {"data/test=train.tsv"});
@@ -95,7 +99,9 @@ TEST(Errors, of_missing_things_name_them) {
   expect_refused(project, 2, {"data/train", "DISTZO2_TEST_NOT_SET"}, {"data/train=${DISTZO2_TEST_NOT_SET}/train.tsv"},
                  {.environment = {"DISTZO2_TEST_NOT_SET"}});
   expect_refused(project, 2, {"data/train examples", "41", "40"}, {"data/train examples=41"});
-  expect_refused(project, 2, {"data/train"}, {"data/train="});
+  expect_one_line(project.train({"data/train="}), 2, {"data/train"});
+  EXPECT_EQ(project.run({"validate", "deck.yaml", "--set", "data/train=", "--set", "data/dev="}).exit_code, 0);
+  expect_refused(project, 2, {"zo/steps", "has no value"}, {"zo/steps="});
   fs::remove(project.path("model/tokenizer.json"));
   expect_refused(project, 3, {"tokenizer.json"});
   change_file(project, "deck.yaml", "  train: train.tsv\n", "");
@@ -133,14 +139,51 @@ TEST(Errors, of_model_folders_name_the_file) {
   expect_refused(project, 3, {"config.json"});
 }
 
+TEST(Errors, of_tensors_that_the_model_has_no_place_for_name_them) {
+  const TinyProject project("llama_untied");
+  change_file(project, "model/config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1");
+  expect_refused(project, 3, {"model.layers.1.", "LlamaForCausalLM"});
+  expect_one_line(project.run({"inspect", "model"}), 3, {"model.layers.1."});
+  change_file(project, "model/config.json", "\"num_hidden_layers\": 1", "\"num_hidden_layers\": 2");
+  change_file(project, "model/config.json", "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true");
+  expect_refused(project, 3, {"lm_head.weight", "tie_word_embeddings"});
+}
+
 TEST(Errors, of_weights_that_are_not_finite_name_the_tensor) {
   const TinyProject project;
   std::string weights = text_of_file(project.path("model/model.safetensors"));
   constexpr float infinite = std::numeric_limits<float>::infinity();
   std::memcpy(weights.data() + weights.size() - 4, &infinite, 4);
   project.write("model/model.safetensors", weights);
-  expect_one_line(project.train(), 3, {"model.safetensors", "model/allow non-finite weights"});
-  EXPECT_FALSE(fs::exists(project.path("run")));
+  expect_refused(project, 3, {"model.safetensors", "element 31 of tensor", "model/allow non-finite weights"});
+  const std::vector<std::string> allowed{"--set", "model/allow non-finite weights=true"};
+  EXPECT_EQ(project.run({"validate", "deck.yaml", allowed[0], allowed[1]}).exit_code, 0);
+  expect_one_line(project.run({"evaluate", "deck.yaml", allowed[0], allowed[1]}), 4,
+                  {"test.tsv, line 2", "not all finite"});
+}
+
+TEST(Errors, of_predictions_leave_what_the_evaluation_reads) {
+  const TinyProject project;
+  const auto evaluate = [&](const std::string& file) {
+    return project.run({"evaluate", "deck.yaml", "--predictions", file});
+  };
+  for (const char* file : {"deck.yaml", "task.json", "test.tsv", "./train.tsv", "model/config.json",
+                           "model/model.safetensors", "model/../dev.tsv"}) {
+    const std::string before = text_of_file(project.path(file));
+    expect_one_line(evaluate(file), 2, {"--predictions", file});
+    EXPECT_EQ(text_of_file(project.path(file)), before);
+  }
+  expect_one_line(evaluate("model"), 2, {"--predictions", "model"});
+  project.write("kept.jsonl", "old");
+  fs::create_symlink(project.path("kept.jsonl"), project.path("link.jsonl"));
+  for (const char* file : {"new.jsonl", "link.jsonl"}) {
+    EXPECT_EQ(evaluate(file).exit_code, 0);
+    const std::string text = text_of_file(project.path(file));
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 10);
+    EXPECT_FALSE(fs::exists(project.path(std::string(file) + ".partial")));
+  }
+  EXPECT_TRUE(fs::is_symlink(project.path("link.jsonl")));
+  EXPECT_EQ(text_of_file(project.path("kept.jsonl")), text_of_file(project.path("new.jsonl")));
 }
 
 TEST(Errors, of_tasks_and_data_name_the_field) {
@@ -178,12 +221,16 @@ TEST(Errors, of_output_folders_leave_what_is_there) {
   EXPECT_FALSE(fs::exists(project.path("model/run")));
   EXPECT_FALSE(fs::exists(project.path("model/trajectory.zoj")));
   EXPECT_FALSE(fs::exists(project.path("model/new")));
+  expect_one_line(project.train({"output/folder=."}), 2, {"output/folder", "model"});
   fs::create_directory_symlink(project.path("model"), project.path("link"));
   expect_one_line(project.train({"output/folder=link/run"}), 2, {"output/folder", "model"});
   fs::create_directory(project.path("fresh"));
   fs::copy(project.path("run/final"), project.path("fresh/final"));
   expect_one_line(project.train({"output/folder=fresh", "model/folder=fresh/final"}), 2,
                   {"output/folder", "fresh/final"});
+  project.write("data/train.tsv", text_of_file(project.path("train.tsv")));
+  expect_one_line(project.train({"output/folder=data", "data/train=data/train.tsv"}), 2,
+                  {"output/folder", "data/train.tsv"});
   project.write("file", "");
   expect_one_line(project.train({"output/folder=file/run"}), 3, {"file/run"});
   expect_one_line(project.train({"output/folder=file"}), 3, {"file"});
@@ -237,6 +284,21 @@ TEST(Errors, of_an_output_that_takes_nothing_are_not_passed_over) {
   expect_one_line(project.run({"deck-docs"}, full), 3, {"what the command prints"});
   expect_one_line(project.run({"train", "deck.yaml"}, full), 3, {"what the command prints"});
   EXPECT_TRUE(fs::exists(project.path("run/summary.json")));  // a log that cannot be written ends no run
+}
+
+TEST(GoodCommands, note_what_is_odd_about_the_training_data) {
+  const TinyProject project;
+  const auto notes = [&](const std::vector<std::string>& sets) {
+    std::vector<std::string> words = train_words("deck.yaml", sets);
+    words.front() = "validate";
+    const ProgramResult result = project.run(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  EXPECT_EQ(notes({}).find("note "), std::string::npos);
+  EXPECT_NE(notes({"zo/batch=41"}).find("fewer than a batch of 41"), std::string::npos);
+  project.write("one.tsv", "sentence\tlabel\na\t1\nb\t1\nc\t1\nd\t1\ne\t1\n");
+  EXPECT_NE(notes({"data/train=one.tsv"}).find("every example has the label \"yes\""), std::string::npos);
 }
 
 TEST(GoodCommands, say_nothing_on_stderr) {

@@ -193,6 +193,24 @@ TEST(Resume, refuses_a_deck_with_other_mathematics_naming_the_key) {
   EXPECT_EQ(exported.at("theta_digest"), expected.at("theta_digest"));  // the run's deck names the model's new place
 }
 
+TEST(Resume, reports_the_speed_of_all_steps_whichever_process_did_them) {
+  const TinyProject project;
+  project.trained({"zo/steps=12"});
+  std::vector<json> metrics = project.metrics();
+  std::string text;
+  for (json& line : metrics) {
+    if (!line.contains("evaluation")) {
+      line["seconds"] = 2.0;
+      line["tokens"] = 100;
+    }
+    text += line.dump() + "\n";
+  }
+  project.write("run/metrics.jsonl", text);
+  const json summary = project.trained({"zo/steps=14"}, resume);
+  EXPECT_EQ(summary.at("seconds_per_step"), 2.0);
+  EXPECT_EQ(summary.at("tokens_per_second"), 50.0);
+}
+
 TEST(Resume, of_a_finished_run_says_so_and_changes_nothing) {
   const TinyProject project;
   project.trained();

@@ -94,7 +94,7 @@ precision:
   compute: bf16
   rounding: nearest
   round every: 4
-  reproducible: false
+  reproducible: true
 parallel: {threads: 3}
 checkpoint:
   trajectory sync: 250 ms
@@ -141,7 +141,7 @@ TEST_F(RunConfigTest, every_key_reaches_its_field) {
   EXPECT_EQ(c.precision.compute, Compute::bf16);
   EXPECT_EQ(c.precision.rounding, Rounding::nearest);
   EXPECT_EQ(c.precision.round_every, 4u);
-  EXPECT_FALSE(c.precision.reproducible);
+  EXPECT_TRUE(c.precision.reproducible);
   EXPECT_EQ(c.parallel.threads, 3u);
   EXPECT_EQ(c.checkpoint.trajectory_sync_s, 0.25);
   EXPECT_EQ(c.checkpoint.time_limit_s, 41400.0);
@@ -184,6 +184,7 @@ TEST_F(RunConfigTest, keys_that_contradict_each_other_are_refused) {
   expect_parts(error("zo: {diverged factor: 0.5}\n"), "zo/diverged factor", "above 1");
   expect_parts(error("precision: {round every: 4}\n"), "precision/round every", "fp32");
   EXPECT_EQ(read("precision: {round every: 4, storage: bf16}\n").precision.round_every, 4u);
+  expect_parts(error("precision: {reproducible: false}\n"), "precision/reproducible", "CPUs");
 }
 
 TEST_F(RunConfigTest, an_unknown_task_is_refused_with_those_there_are) {

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <limits>
 #include <thread>
 
+#include "app/training_loop.hpp"
 #include "io/trajectory_file.hpp"
 #include "tests/support/tiny_project.hpp"
 
@@ -184,8 +186,58 @@ TEST(NonFinite, stop_ends_the_run_before_the_step_is_recorded) {
   const Trajectory t = read_trajectory(project.path("run/trajectory.zoj"));
   EXPECT_GT(t.steps.size(), 0U);
   EXPECT_LT(t.steps.size(), 6U);
-  EXPECT_NE(result.err.find("step " + std::to_string(t.steps.size() + 1) + ":"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("step " + std::to_string(t.steps.size() + 1) + ": a loss is not finite"), std::string::npos)
+      << result.err;
   EXPECT_EQ(project.train(sets, resume).exit_code, 4);  // again at the same step
+}
+
+TEST(NonFinite, an_update_that_overflows_is_not_called_a_loss) {
+  StepRecord record;
+  record.losses = {1e300, 2e299};
+  record.g_raw = {4e302};
+  EXPECT_EQ(non_finite_part(record),
+            "the losses 1e+300, 2e+299 are finite, but the update's factor made of them is not (g = 4e+302)");
+  record.losses[1] = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(non_finite_part(record), "a loss is not finite (1e+300, inf)");
+}
+
+TEST(ZeroGradient, for_twenty_steps_is_said_once) {
+  const TinyProject project;
+  const auto warnings = [](const ProgramResult& result) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = result.out.find("g was exactly 0", at)) != std::string::npos; ++at) {
+      ++count;
+    }
+    return count;
+  };
+  // So small a perturbation changes no weight of usual size, and no sum.
+  const std::vector<std::string> sets{"zo/epsilon=1e-12", "zo/learning rate=0", "output/evaluate every=0"};
+  const auto with_steps = [&](const char* steps) {
+    std::vector<std::string> all = sets;
+    all.emplace_back(std::string("zo/steps=") + steps);
+    return all;
+  };
+  EXPECT_EQ(warnings(project.train(with_steps("19"), resume)), 0U);
+  EXPECT_EQ(warnings(project.train(with_steps("50"), resume)), 1U);
+  EXPECT_EQ(warnings(project.train(with_steps("90"), resume)), 0U);  // the run has had it
+}
+
+TEST(Fp16, a_norm_beyond_its_range_leaves_a_whole_run_without_a_model) {
+  const ExplodingProject project;
+  const ProgramResult result = project.train({"precision/storage=fp16", "zo/learning rate=0"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.err.find("distzo2: "), 0U) << result.err;
+  EXPECT_NE(result.err.find("final could not be written: tensor \"model.norm.weight\""), std::string::npos)
+      << result.err;
+  const std::size_t said = result.out.find("warning  final/ and best/ cannot be written as it stands");
+  EXPECT_LT(said, result.out.find("first step after")) << result.out;
+  const json summary = project.summary();
+  EXPECT_EQ(summary.at("steps"), 12);
+  EXPECT_NE(summary.at("models_not_written"), nullptr);
+  EXPECT_EQ(read_trajectory(project.path("run/trajectory.zoj")).steps.size(), 12U);
+  EXPECT_FALSE(fs::exists(project.path("run/final")));
+  project.trained({"precision/storage=fp16", "zo/learning rate=0", "output/write models=never", "output/folder=none"});
 }
 
 TEST(Diverged, twenty_steps_without_a_finite_loss_end_the_run) {

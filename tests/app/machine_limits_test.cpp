@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the machine and its limits do to a run: threads, memory, file sizes, closed outputs, signals.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "app/threads.hpp"
+#include "tests/support/tiny_project.hpp"
+
+namespace distzo2 {
+namespace {
+
+namespace fs = std::filesystem;
+
+void expect_one_line(const ProgramResult& result, int exit_code, const std::vector<std::string>& parts) {
+  EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  EXPECT_EQ(result.err.find("distzo2: "), 0U) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  for (const std::string& part : parts) {
+    EXPECT_NE(result.err.find(part), std::string::npos) << "\"" << part << "\" is not in: " << result.err;
+  }
+}
+
+/// The program started by a shell after this command.
+ProgramOptions after(const std::string& command) {
+  return {.wrapper = {"sh", "-c", command + "; exec \"$0\" \"$@\""}};
+}
+
+TEST(Threads, are_the_first_of_the_variables_numbers) {
+  EXPECT_EQ(threads_in("1"), 1);
+  EXPECT_EQ(threads_in(" 12 "), 12);
+  EXPECT_EQ(threads_in("4,2"), 4);
+  EXPECT_EQ(threads_in("512"), 512);
+  for (const char* bad : {"", "0", "-1", "513", "99999999999999999999", "abc", "4x", "4,", "4,0", "2 3"}) {
+    EXPECT_EQ(threads_in(bad), 0) << bad;
+  }
+}
+
+TEST(Threads, beyond_what_there_can_be_are_refused_and_nothing_else_is_printed) {
+  const TinyProject project;
+  for (const char* value : {"0", "abc", "4096", "100000000000000000000"}) {
+    const ProgramOptions options{.environment = {std::string("OMP_NUM_THREADS=") + value}};
+    for (const char* command : {"train", "validate", "evaluate"}) {
+      expect_one_line(project.run({command, "deck.yaml"}, options), 2, {"OMP_NUM_THREADS", value, "512"});
+    }
+    EXPECT_EQ(project.run({"--version"}, options).err, "");
+    project.trained({"parallel/threads=2", "output/folder=" + std::string("run") + value}, {}, options);  // not asked
+  }
+}
+
+TEST(Threads, of_a_run_are_the_decks_or_the_variables) {
+  const TinyProject project;
+  const auto threads = [&](const std::vector<std::string>& words, const std::string& variable) {
+    return project.json(words, {.environment = {"OMP_NUM_THREADS=" + variable}}).at("machine").at("threads");
+  };
+  const std::vector<std::string> evaluate{"evaluate", "deck.yaml", "--json"};
+  EXPECT_EQ(threads(evaluate, "3"), 3);
+  EXPECT_EQ(threads(evaluate, "2,1"), 2);
+  EXPECT_GE(threads(evaluate, ""), 1);  // as if it were not set
+  std::vector<std::string> with_key = evaluate;
+  with_key.insert(with_key.end(), {"--set", "parallel/threads=2"});
+  EXPECT_EQ(threads(with_key, "3"), 2);
+}
+
+#ifndef __SANITIZE_ADDRESS__  // its shadow memory fits in no such limit
+TEST(Memory, that_is_not_there_ends_in_a_message) {
+  const TinyProject project;
+  ProgramOptions options = after("ulimit -v 200000");
+  options.time_limit_s = 20;
+  expect_one_line(project.run({"train", "deck.yaml"}, options), 1, {"memory", "ulimit -v"});
+  EXPECT_FALSE(fs::exists(project.path("run")));
+}
+#endif
+
+TEST(Output, beyond_the_limit_of_file_sizes_is_an_error) {
+  const TinyProject project;
+  expect_one_line(project.train({"zo/steps=2000", "output/evaluate every=0"}, {}, after("ulimit -f 60")), 3,
+                  {"run/"});  // blocks of 512 bytes
+}
+
+TEST(Output, that_nobody_reads_is_an_error) {
+  const TinyProject project;
+  project.write("closed.sh", "\"$@\" | true\nexit ${PIPESTATUS[0]}\n");
+  const ProgramOptions closed{.wrapper = {"bash", "closed.sh"}};
+  for (const char* command : {"evaluate", "train"}) {
+    expect_one_line(project.run({command, "deck.yaml"}, closed), 3, {"what the command prints"});
+  }
+  EXPECT_TRUE(fs::exists(project.path("run/summary.json")));
+}
+
+void wait_for_text(RunningProgram& program, const std::string& text) {
+  while (program.running() && program.out().find(text) == std::string::npos) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+ProgramResult signalled(const TinyProject& project, const std::vector<int>& signals,
+                        const ProgramOptions& options = {}) {
+  const std::vector<std::string> sets{"zo/steps=1000000", "output/evaluate every=0"};
+  RunningProgram program(train_words("deck.yaml", sets), project.here(options));
+  wait_for_text(program, "tokens/s");
+  for (const int signal : signals) {
+    program.send(signal);
+  }
+  return program.wait();
+}
+
+TEST(Signals, of_a_closed_terminal_stop_a_run_like_a_request) {
+  EXPECT_EQ(signalled(TinyProject(), {SIGHUP}).exit_code, 75);
+  EXPECT_EQ(signalled(TinyProject(), {SIGHUP, SIGTERM}).exit_code, 75);
+}
+
+TEST(Signals, that_are_ignored_stay_ignored) {
+  const TinyProject project;
+  const std::vector<std::string> sets{"zo/steps=1000000", "output/evaluate every=0"};
+  RunningProgram program(train_words("deck.yaml", sets), project.here(after("trap '' HUP")));
+  wait_for_text(program, "tokens/s");
+  program.send(SIGHUP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // a step takes a few
+  EXPECT_TRUE(program.running());
+  program.send(SIGUSR1);
+  EXPECT_EQ(program.wait().exit_code, 75);
+}
+
+TEST(Signals, of_a_mapped_file_that_was_cut_short_end_in_a_message) {
+  expect_one_line(signalled(TinyProject(), {SIGBUS}), 3, {"mapped model file"});
+}
+
+}  // namespace
+}  // namespace distzo2
