@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -157,8 +158,14 @@ void PageFree::operator()(std::byte* p) const {
 }
 
 PageBuffer make_page_buffer(std::size_t bytes) {
-  auto* p = static_cast<std::byte*>(std::aligned_alloc(page_bytes, round_up_to_page(bytes)));
+  // A request over huge pages has few segments: a disk takes it in fewer pieces.
+  constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+  const bool huge = bytes >= huge_page_bytes;
+  const std::size_t alignment = huge ? huge_page_bytes : page_bytes;
+  const std::size_t size = (bytes + alignment - 1) / alignment * alignment;
+  auto* p = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
   if (p == nullptr) throw std::bad_alloc();
+  if (huge) static_cast<void>(::madvise(p, size, MADV_HUGEPAGE));  // advice
   return PageBuffer(p);
 }
 

@@ -13,12 +13,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <vector>
 
 namespace distzo2 {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t memory_bytes = std::size_t{256} << 20;
 
 /// Bytes that no disk can compress.
 void fill_with_noise(std::byte* to, std::size_t bytes, std::uint64_t seed) {
@@ -41,12 +42,15 @@ DiskSpeed measure_disk(const std::filesystem::path& folder, const DiskMix& mix, 
   file.allocate(requests * request, "free some, or measure another folder");
 
   IoPool pool(mix.threads);
-  const int workers = mix.threads + 1;
-  std::vector<PageBuffer> buffers;
-  for (int i = 0; i < workers; ++i) {
-    buffers.push_back(make_page_buffer(request));
-    fill_with_noise(buffers.back().get(), request, 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(i));
-  }
+  const auto workers = static_cast<std::uint64_t>(mix.threads) + 1;
+  // A run moves each byte once: memory that stays in the processor's cache would flatter the disk.
+  const std::uint64_t places = std::clamp<std::uint64_t>(memory_bytes / request, 1, requests) / workers + 1;
+  const PageBuffer memory = make_page_buffer(places * workers * request);
+  fill_with_noise(memory.get(), places * workers * request, 0x9e3779b97f4a7c15U);
+  /// The n-th request of a worker.
+  const auto place = [&](int w, std::uint64_t n) {
+    return memory.get() + (static_cast<std::uint64_t>(w) * places + n % places) * request;
+  };
   const auto move = [&](bool reads, std::uint64_t at, std::byte* buffer) {
     iovec part{buffer, request};
     if (reads)
@@ -55,9 +59,8 @@ DiskSpeed measure_disk(const std::filesystem::path& folder, const DiskMix& mix, 
       file.write(at * request, {&part, 1});
   };
   std::atomic<std::uint64_t> filled{0};
-  pool.run(workers, [&](int w) {
-    for (std::uint64_t i = filled++; i < requests; i = filled++)
-      move(false, i, buffers[static_cast<std::size_t>(w)].get());
+  pool.run(static_cast<int>(workers), [&](int w) {
+    for (std::uint64_t i = filled++, n = 0; i < requests; i = filled++, ++n) move(false, i, place(w, n));
   });
   file.sync();
 
@@ -66,12 +69,13 @@ DiskSpeed measure_disk(const std::filesystem::path& folder, const DiskMix& mix, 
   const auto reads_before = [&](std::uint64_t i) { return static_cast<std::uint64_t>(share * static_cast<double>(i)); };
   const auto begin = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-  pool.run(workers, [&](int w) {
+  pool.run(static_cast<int>(workers), [&](int w) {
+    std::uint64_t n = 0;
     do {
       const std::uint64_t i = next++, r = reads_before(i);
       const bool reads = reads_before(i + 1) > r;
       // Writes run half the file behind the reads, as new versions go to other slots.
-      move(reads, (reads ? r : i - r + requests / 2) % requests, buffers[static_cast<std::size_t>(w)].get());
+      move(reads, (reads ? r : i - r + requests / 2) % requests, place(w, n++));
       (reads ? read : written) += request;
     } while (elapsed() < seconds);
   });
