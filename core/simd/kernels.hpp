@@ -20,6 +20,9 @@ struct SimdKernels {
   void (*fill_rademacher)(float* z, std::uint64_t seed, std::uint32_t t, std::uint32_t k, std::uint64_t first,
                           std::size_t n);
 
+  /// out[0..n) = the normals of stream 3 (random weights) at global indices first .. first + n.
+  void (*fill_weights)(float* out, std::uint64_t seed, std::uint64_t first, std::size_t n);
+
   /// out[i] = fma(scale, z[i], theta[i]).
   void (*perturb)(float* out, const float* theta, const float* z, float scale, std::size_t n);
   /// out[i] = bf16(fma(scale, z[i], theta[i])), to nearest even.

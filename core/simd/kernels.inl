@@ -70,6 +70,10 @@ void fill_gaussian(float* z, std::uint64_t seed, std::uint32_t t, std::uint32_t 
   fill<GaussianGroup>(z, {seed, t, stream_word(Stream::direction, k)}, first, n);
 }
 
+void fill_weights(float* out, std::uint64_t seed, std::uint64_t first, std::size_t n) {
+  fill<GaussianGroup>(out, {seed, 0, stream_word(Stream::weights, 0)}, first, n);
+}
+
 void fill_rademacher(float* z, std::uint64_t seed, std::uint32_t t, std::uint32_t k, std::uint64_t first,
                      std::size_t n) {
   const Counter counter{seed, t, stream_word(Stream::direction, k)};
@@ -173,5 +177,6 @@ void store_stochastic(std::uint16_t* out, const float* in, Storage storage, std:
   storage == Storage::bf16 ? store<Bfloat16>(out, in, counter, first, n) : store<Float16>(out, in, counter, first, n);
 }
 
-constexpr SimdKernels kernel_table{Lanes::name, fill_gaussian, fill_rademacher, perturb,       perturb_bf16,    to_bf16,
-                                   scale_by,    add_scaled,    load_16,         store_nearest, store_stochastic};
+constexpr SimdKernels kernel_table{Lanes::name, fill_gaussian, fill_rademacher, fill_weights,
+                                   perturb,     perturb_bf16,  to_bf16,         scale_by,
+                                   add_scaled,  load_16,       store_nearest,   store_stochastic};
