@@ -9,7 +9,6 @@
 #include "core/clock.hpp"
 #include "core/gemm_peak.hpp"
 #include "core/z_alone.hpp"
-#include "io/hf_config.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -99,8 +98,7 @@ double median_of(const std::vector<StepParts>& steps, Get get) {
 /// rms(g in bf16 compute - g in fp32) over rms(g in fp32), on the model as it is imported.
 double bf16_noise(const RunConfig& config, const LoadedData& data, std::uint32_t pairs) {
   const auto gradients = [&](Compute compute) {
-    const auto engine =
-        load_engine(config.model.folder, update_rule(config), compute, config.model.allow_non_finite_weights);
+    const auto engine = make_engine(config, compute);
     Stepper stepper(config, data, *engine);
     std::vector<double> g;
     for (std::uint32_t t = 0; t < pairs; ++t)
@@ -127,14 +125,13 @@ const char* const bench_step_text =
 
 ExitCode bench_step_command(const BenchStepOptions& options, const RunConfig& config) {
   // 1. The deck's run, a warm-up step, then the repeats.
-  const ModelConfig model = read_model_config(config.model.folder);
+  const ModelConfig model = model_config(config.model);
   const LoadedData data = load_data(config, model, Sets::all);
   if (!data.train)
     throw Error(ExitCode::usage, fmt::format("{}: bench step needs data/train", options.deck.deck.string()));
   std::vector<StepParts> steps;
   {
-    const auto engine = load_engine(config.model.folder, update_rule(config), config.precision.compute,
-                                    config.model.allow_non_finite_weights);
+    const auto engine = make_engine(config, config.precision.compute);
     Stepper stepper(config, data, *engine);
     stepper.step();
     for (std::uint32_t i = 0; i < options.repeats; ++i) {

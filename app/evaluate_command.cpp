@@ -6,7 +6,6 @@
 #include "app/progress.hpp"
 #include "app/step_losses.hpp"
 #include "core/objective.hpp"
-#include "io/hf_config.hpp"
 #include "io/output_file.hpp"
 
 #include <fmt/format.h>
@@ -58,11 +57,10 @@ void check_predictions_place(const fs::path& file, const fs::path& deck, const R
 ExitCode evaluate_command(const EvaluateOptions& options, RunConfig config) {
   if (!options.model.empty()) config.model.folder = options.model;
   if (!options.predictions.empty()) check_predictions_place(options.predictions, options.deck.deck, config);
-  const ModelConfig model = read_model_config(config.model.folder);
+  const ModelConfig model = model_config(config.model);
   const LoadedData data = load_data(config, model, Sets::evaluation);
   const ExampleSet& set = data.reported();
-  const std::unique_ptr<Engine> engine = load_engine(config.model.folder, update_rule(config), config.precision.compute,
-                                                     config.model.allow_non_finite_weights);
+  const std::unique_ptr<Engine> engine = make_engine(config, config.precision.compute);
   const auto start = std::chrono::steady_clock::now();
   const bool terminal = !options.deck.json && ::isatty(STDOUT_FILENO) == 1;
   const auto show = [&](std::size_t done) {

@@ -22,7 +22,12 @@ ExitCode export_command(const ExportOptions& options) {
     if (!fs::exists(run.deck()))
       throw Error(ExitCode::usage, fmt::format("{}: no {} beside it names the base model: give --model FOLDER",
                                                file.string(), run.deck().filename().string()));
-    base = read_run_config(run.deck()).model.folder;
+    const ModelSection model = read_run_config(run.deck()).model;
+    if (model.random())
+      throw Error(ExitCode::usage, fmt::format("{}: the run began with random weights (model/shape {}); only a model "
+                                               "from a folder is exported",
+                                               file.string(), model.shape));
+    base = model.folder;
   }
   const std::uint32_t last = static_cast<std::uint32_t>(found.steps.size());
   const std::uint32_t step = options.step.value_or(last);

@@ -46,10 +46,10 @@ fs::path find_task(const std::string& task, const fs::path& deck,
       }
     }
   }
+  names.insert("random tokens");
   const std::string near = nearest_name(task, names);
   refuse(fmt::format("there is no task \"{}\"{}; accepted: {}", task,
-                     near.empty() ? near : fmt::format("; did you mean \"{}\"?", near),
-                     names.empty() ? "the path of a task's JSON file" : fmt::format("{}", fmt::join(names, ", "))));
+                     near.empty() ? near : fmt::format("; did you mean \"{}\"?", near), fmt::join(names, ", ")));
   throw Error(ExitCode::internal, "find_task: refuse returned");
 }
 

@@ -3,7 +3,9 @@
 
 #include "app/model_export.hpp"
 #include "core/error.hpp"
+#include "core/model_shapes.hpp"
 #include "core/pieces.hpp"
+#include "core/random_weights.hpp"
 #include "core/sampler.hpp"
 #include "io/checkpoint_folder.hpp"
 #include "io/checkpoint_tensors.hpp"
@@ -21,6 +23,10 @@ namespace {
 
 /// Elements that a thread imports at a time: 1 MiB of a file or more, whose pages then go as they are read.
 constexpr std::int64_t import_piece = std::int64_t{1} << 19;
+
+// Of random tokens, where the deck leaves it open.
+constexpr std::int64_t default_sequence_length = 2048;
+constexpr std::uint64_t default_random_examples = 64;
 
 std::uint64_t digest_of(const std::vector<Example>& examples) {
   std::vector<std::int32_t> words;
@@ -51,7 +57,7 @@ std::optional<std::int32_t> leading_token(const LeadingToken& wanted, const Toke
 
 ExampleSet make_set(const LoadedData& data, const Dataset& rows_of, const std::vector<std::uint32_t>& rows,
                     const ModelConfig& model) {
-  const auto encode = [&](std::string_view text) { return data.tokenizer.encode(text); };
+  const auto encode = [&](std::string_view text) { return data.tokenizer->encode(text); };
   TokenizedRows tokenized = tokenize_rows(data.task, rows_of, rows, encode, data.options);
   ExampleSet set;
   set.source = fmt::format("{}, {} of {} rows", rows_of.path.filename().string(), rows.size(), rows_of.rows());
@@ -85,6 +91,31 @@ std::optional<std::uint32_t> count_of(const std::optional<std::uint64_t>& wanted
   return static_cast<std::uint32_t>(*wanted);
 }
 
+/// A sequence is one token of prompt and an answer: each of `length` tokens that go forward has a loss term.
+LoadedData random_token_data(const DataSection& section, const ModelConfig& model) {
+  const auto most = std::min<std::int64_t>(model.max_positions, default_sequence_length);
+  const std::int64_t length = section.sequence_length.value_or(static_cast<std::uint32_t>(most));
+  if (length > model.max_positions)
+    throw Error(ExitCode::usage, fmt::format("data/sequence length: {}, but the model takes {} tokens at most", length,
+                                             model.max_positions));
+  const std::uint64_t examples = section.train_examples.value_or(default_random_examples);
+  LoadedData data;
+  data.task.name = section.task.string();
+  data.objective = data.task.objective = Objective::language_model;
+  data.options.max_length = static_cast<int>(length);
+  ExampleSet& set = data.train.emplace();
+  set.source = fmt::format("{} sequences of {} random tokens", examples, length);
+  const auto ids = static_cast<std::size_t>(length) + 1;
+  for (std::uint64_t i = 0; i < examples; ++i) {
+    std::vector<std::int32_t> text =
+        random_tokens(section.split_seed, i * ids, ids, static_cast<std::int32_t>(model.vocab));
+    set.examples.push_back({{text.front()}, {{text.begin() + 1, text.end()}}, 0});
+  }
+  set.report.lengths.assign(set.examples.size(), static_cast<std::uint32_t>(length));
+  set.digest = digest_of(set.examples);
+  return data;
+}
+
 }  // namespace
 
 const ExampleSet& LoadedData::reported() const {
@@ -94,15 +125,32 @@ const ExampleSet& LoadedData::reported() const {
   return test ? *test : *dev;
 }
 
+ModelConfig model_config(const ModelSection& model) {
+  if (model.random()) return model_shape(model.shape, model.tied_head);
+  ModelConfig config = read_model_config(model.folder);
+  if (model.family && *model.family != config.family)
+    throw Error(ExitCode::usage, fmt::format("model/family: {}, but {} holds a model of the family {}",
+                                             name_of(*model.family), model.folder.string(), name_of(config.family)));
+  return config;
+}
+
 LoadedData load_data(const RunConfig& config, const ModelConfig& model, Sets sets) {
   const DataSection& section = config.data;
+  if (section.random_tokens()) {
+    if (sets == Sets::evaluation)
+      throw Error(
+          ExitCode::usage,
+          "data/task: random tokens can be trained on and measured with, not evaluated; accepted: a task with a "
+          "data/dev or data/test file, and the folder of a model with a tokenizer");
+    return random_token_data(section, model);
+  }
   LoadedData data{read_task(section.task), Tokenizer::from_folder(config.model.folder), {}, {}, {}, {}, {}};
   data.objective = config.zo.objective.value_or(data.task.objective);
   if (section.leading_token.kind == LeadingToken::Kind::id && section.leading_token.id >= model.vocab)
     throw Error(ExitCode::usage,
                 fmt::format("data/leading token: {} is no token of the model; accepted: 0 to {}, or auto, none",
                             section.leading_token.id, model.vocab - 1));
-  data.options.leading = leading_token(section.leading_token, data.tokenizer);
+  data.options.leading = leading_token(section.leading_token, *data.tokenizer);
   data.options.truncate = section.truncate;
   data.options.max_length = static_cast<int>(std::min<std::int64_t>(section.max_length, model.max_positions));
 
@@ -211,6 +259,28 @@ void read_weights(const CheckpointReader& reader, const TensorTable& table, bool
     take(index, at, values);
     if (at + size == tensor.size()) reader.release(tensor.name);
   });
+}
+
+std::unique_ptr<Engine> random_engine(const ModelSection& model, const UpdateRule& rule, Compute compute) {
+  auto engine = std::make_unique<Engine>(model_config(model), rule, compute);
+  ParameterStore& store = engine->store();
+  const TensorTable& table = store.table();
+  for (int i = 0; i < std::ssize(table.tensors); ++i) {
+    const Tensor& tensor = table.tensors[static_cast<std::size_t>(i)];
+    for_each_piece(static_cast<std::size_t>((tensor.size() + import_piece - 1) / import_piece), [&](std::size_t piece) {
+      const std::int64_t at = static_cast<std::int64_t>(piece) * import_piece;
+      std::vector<float> values(static_cast<std::size_t>(std::min(import_piece, tensor.size() - at)));
+      random_values(tensor, model.seed, at, values);
+      store.import_values(i, at, values);
+    });
+  }
+  return engine;
+}
+
+std::unique_ptr<Engine> make_engine(const RunConfig& config, Compute compute) {
+  return config.model.random()
+             ? random_engine(config.model, update_rule(config), compute)
+             : load_engine(config.model.folder, update_rule(config), compute, config.model.allow_non_finite_weights);
 }
 
 std::string describe(const ModelConfig& config, const TensorTable& table) {

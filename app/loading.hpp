@@ -33,7 +33,7 @@ struct ExampleSet {
 /// Everything of a deck's `data` sublist, tokenised.
 struct LoadedData {
   Task task;
-  Tokenizer tokenizer;
+  std::optional<Tokenizer> tokenizer;  // random tokens need none
   Objective objective = Objective::classification;
   PromptOptions options;
   std::optional<ExampleSet> train, dev, test;
@@ -42,6 +42,9 @@ struct LoadedData {
 };
 
 enum class Sets : std::uint8_t { all, evaluation };
+
+/// The model that the deck names: its folder's config.json, or its shape.
+ModelConfig model_config(const ModelSection& model);
 
 /// Reads task, tokenizer and data sets. Throws Error for what is missing, does not fit, or is empty.
 LoadedData load_data(const RunConfig& config, const ModelConfig& model, Sets sets);
@@ -63,6 +66,12 @@ void read_weights(const CheckpointReader& reader, const TensorTable& table, bool
 /// precision.
 std::unique_ptr<Engine> load_engine(const std::filesystem::path& folder, const UpdateRule& rule, Compute compute,
                                     bool allow_non_finite);
+
+/// A model with random weights from the counter generator, rounded to the storage precision; threads over pieces.
+std::unique_ptr<Engine> random_engine(const ModelSection& model, const UpdateRule& rule, Compute compute);
+
+/// The deck's model: from its folder, or random.
+std::unique_ptr<Engine> make_engine(const RunConfig& config, Compute compute);
 
 /// Human-readable architecture, size and shape of a model: "LlamaForCausalLM, 134.5 M parameters, 30 layers, hidden
 /// 576, tied head".

@@ -51,7 +51,9 @@ std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& 
         fmt::join(mathematical_differences(mathematical_keys(config), keys_of(was.mathematical_keys)), "; ")));
   if (was.objective != now.objective) refuse("the task's objective is not the one that the run began with");
   if (was.theta0_digest != now.theta0_digest)
-    refuse(fmt::format("model/folder {} holds other weights than the run began with", config.model.folder.string()));
+    refuse(fmt::format("model/{} {} holds other weights than the run began with",
+                       config.model.random() ? "shape" : "folder",
+                       config.model.random() ? config.model.shape : config.model.folder.string()));
   if (was.data_digest != now.data_digest) refuse("the training examples are not those that the run began with");
   if (was.fingerprint == now.fingerprint) return {};
   return fmt::format(

@@ -12,6 +12,7 @@
 
 #include "app/find_task.hpp"
 #include "core/error.hpp"
+#include "core/model_shapes.hpp"
 #include "io/deck.hpp"
 #include "io/units.hpp"
 
@@ -46,6 +47,12 @@ constexpr std::array<const char*, 2> words_of(Compute) {
 constexpr std::array<const char*, 2> words_of(Rounding) {
   return {"stochastic", "nearest"};
 }
+constexpr std::array<const char*, 3> words_of(FamilyKind) {
+  return {"opt", "llama", "qwen3"};
+}
+constexpr std::array<const char*, 2> words_of(Weights) {
+  return {"folder", "random"};
+}
 constexpr std::array<const char*, 3> words_of(WriteModels) {
   return {"auto", "always", "never"};
 }
@@ -54,6 +61,11 @@ constexpr std::array<const char*, 3> words_of(WriteModels) {
 template <class Config, class Visit>
 void visit_keys(Config& c, Visit&& visit) {
   visit("model/folder", c.model.folder);
+  visit("model/shape", c.model.shape);
+  visit("model/family", c.model.family);
+  visit("model/weights", c.model.weights);
+  visit("model/seed", c.model.seed);
+  visit("model/tied head", c.model.tied_head);
   visit("model/allow non-finite weights", c.model.allow_non_finite_weights);
   visit("data/task", c.data.task);
   visit("data/train", c.data.train);
@@ -62,6 +74,7 @@ void visit_keys(Config& c, Visit&& visit) {
   visit("data/train examples", c.data.train_examples);
   visit("data/dev examples", c.data.dev_examples);
   visit("data/split seed", c.data.split_seed);
+  visit("data/sequence length", c.data.sequence_length);
   visit("data/max length", c.data.max_length);
   visit("data/leading token", c.data.leading_token);
   visit("data/truncate", c.data.truncate);
@@ -99,6 +112,7 @@ void visit_keys(Config& c, Visit&& visit) {
 /// The field as the deck would have it, and back. The text was accepted by the valid list, so it is of the right form.
 struct FieldText {
   static std::string write(const std::filesystem::path& v) { return v.string(); }
+  static std::string write(const std::string& v) { return v.empty() ? "none" : v; }
   static std::string write(bool v) { return v ? "true" : "false"; }
   static std::string write(double v) { return number_text(v); }
   static std::string write(std::uint32_t v) { return fmt::format("{}", v); }
@@ -116,6 +130,7 @@ struct FieldText {
   static std::string write(E v) { return words_of(v).at(static_cast<std::size_t>(v)); }
 
   static void read(const std::string& text, std::filesystem::path& v) { v = text; }
+  static void read(const std::string& text, std::string& v) { v = text == "none" ? "" : text; }
   static void read(const std::string& text, bool& v) { v = text == "true"; }
   static void read(const std::string& text, double& v) {
     const auto number = parse_number(text);
@@ -170,10 +185,62 @@ const Teuchos::ParameterEntry& entry_of(const ParameterList& values, const std::
   return values.sublist(path.substr(0, slash)).getEntry(path.substr(slash + 1));
 }
 
+/// A model comes from a folder, or from a shape with random weights.
+void check_model(const RunConfig& c, const Deck& deck) {
+  const ModelSection& m = c.model;
+  if (!m.folder.empty() && !m.shape.empty()) {
+    refuse_key(deck, "model/shape", "stands beside model/folder; accepted: one of the two");
+  }
+  if (m.folder.empty() && m.shape.empty()) {
+    refuse_key(deck, "model/folder", "is missing; accepted: a model's folder, or model/shape with weights: random");
+  }
+  if (!m.folder.empty()) {
+    for (const auto& [key, given] : {std::pair{"model/weights", m.random()}, std::pair{"model/seed", m.seed != 0},
+                                     std::pair{"model/tied head", m.tied_head.has_value()}}) {
+      if (given) refuse_key(deck, key, "is for a model without a folder; leave it out, or name model/shape instead");
+    }
+    return;
+  }
+  if (!m.random()) {
+    refuse_key(deck, "model/weights", "a shape has no weights of its own; accepted with model/shape: random");
+  }
+  if (const FamilyKind family = model_shape(m.shape).family; m.family && *m.family != family) {
+    refuse_key(deck, "model/family", fmt::format("{} is of the family {}", m.shape, name_of(family)));
+  }
+  if (!c.data.random_tokens()) {
+    refuse_key(deck, "data/task",
+               "a model without a folder has no tokenizer; accepted with model/shape: random tokens");
+  }
+  if (c.output.write_models == WriteModels::always) {
+    refuse_key(deck, "output/write models",
+               "a model without a folder is not written: deck and trajectory give it again; leave this out");
+  }
+}
+
+/// Random tokens come from no file and are for the language-model loss alone.
+void check_random_tokens(const RunConfig& c, const Deck& deck) {
+  for (const auto& [key, file] : {std::pair{"data/train", c.data.train}, std::pair{"data/dev", c.data.dev},
+                                  std::pair{"data/test", c.data.test}}) {
+    if (!file.empty()) refuse_key(deck, key, "random tokens come from no file; leave it out");
+  }
+  if (c.data.dev_examples.value_or(0) > 0) {
+    refuse_key(deck, "data/dev examples", "random tokens have no dev set; leave it out");
+  }
+  if (c.zo.objective == Objective::classification) {
+    refuse_key(deck, "zo/objective", "random tokens have no candidates; accepted: language model");
+  }
+}
+
 /// What keys mean to each other.
 void check(const RunConfig& c, const Deck& deck) {
   const auto same = [](const auto& a, const auto& b) { return !a.empty() && a == b; };
-  if (c.data.train.empty() && c.data.dev.empty() && c.data.test.empty()) {
+  check_model(c, deck);
+  if (c.data.random_tokens()) {
+    check_random_tokens(c, deck);
+  } else if (c.data.sequence_length) {
+    refuse_key(deck, "data/sequence length", "is for random tokens; other tasks have data/max length");
+  }
+  if (!c.data.trains() && c.data.dev.empty() && c.data.test.empty()) {
     refuse_key(deck, "data", "names no data; accepted: at least one of train, dev, test");
   }
   if (same(c.data.test, c.data.train) || same(c.data.test, c.data.dev)) {
@@ -215,6 +282,10 @@ void check(const RunConfig& c, const Deck& deck) {
 
 }  // namespace
 
+bool DataSection::random_tokens() const {
+  return task == "random tokens";
+}
+
 RunConfig read_run_config(const std::filesystem::path& file, const std::vector<std::string>& sets) {
   const Deck deck = read_deck(file, sets);
   RunConfig config;
@@ -222,8 +293,9 @@ RunConfig read_run_config(const std::filesystem::path& file, const std::vector<s
     const DeckKey& key = deck_key(path);
     read_field(key, key.text_of(entry_of(deck.values, path)), field);
   });
-  config.data.task = find_task(config.data.task.string(), file,
-                               [&](const std::string& problem) { refuse_key(deck, "data/task", problem); });
+  if (!config.data.random_tokens())
+    config.data.task = find_task(config.data.task.string(), file,
+                                 [&](const std::string& problem) { refuse_key(deck, "data/task", problem); });
   check(config, deck);
   return config;
 }
@@ -244,7 +316,11 @@ std::string resolved_deck_yaml(const RunConfig& config) {
 }
 
 std::vector<KeyValue> mathematical_keys(const RunConfig& config) {
-  static constexpr std::array<std::string_view, 24> names{"data/task",
+  static constexpr std::array<std::string_view, 28> names{"model/shape",
+                                                          "model/seed",
+                                                          "model/tied head",
+                                                          "data/sequence length",
+                                                          "data/task",
                                                           "data/train",
                                                           "data/train examples",
                                                           "data/dev examples",
@@ -280,6 +356,9 @@ std::vector<KeyValue> mathematical_keys(const RunConfig& config) {
     }
     keys.push_back({path, value});
   });
+  if (!config.model.random()) std::erase_if(keys, [](const KeyValue& k) { return k.key.starts_with("model/"); });
+  if (!config.data.random_tokens())
+    std::erase_if(keys, [](const KeyValue& k) { return k.key == "data/sequence length"; });
   // Only a dev set drawn from the training file takes examples away from training.
   if (!config.data.dev.empty() || config.data.dev_examples.value_or(0) == 0) {
     std::erase_if(keys, [](const KeyValue& k) { return k.key == "data/dev examples"; });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "core/model_config.hpp"
 #include "core/precision.hpp"
 #include "core/schedule.hpp"
 
@@ -15,9 +16,18 @@ namespace distzo2 {
 // What a deck says, as plain structs: one a sublist. io/deck_valid_list.cpp documents every key. An empty path or
 // optional is a key that was left out; all paths are absolute.
 
+/// Where a model's weights come from.
+enum class Weights : std::uint8_t { folder, random };
+
 struct ModelSection {
-  std::filesystem::path folder;
+  std::filesystem::path folder;  // or, for random weights, a shape
+  std::string shape;             // of core/model_shapes.hpp; empty: the folder's
+  std::optional<FamilyKind> family;
+  Weights weights = Weights::folder;
+  std::uint64_t seed = 0;         // of random weights
+  std::optional<bool> tied_head;  // none: as the shape's
   bool allow_non_finite_weights = false;
+  bool random() const { return weights == Weights::random; }
 };
 
 /// The token put before every prompt: what the tokenizer says, none, or this id.
@@ -33,9 +43,12 @@ struct DataSection {
   std::optional<std::uint64_t> train_examples;  // none: all that are left
   std::optional<std::uint64_t> dev_examples;    // none: the whole dev file, or no dev set where none is named
   std::uint64_t split_seed = 0;
-  std::uint32_t max_length = 0;  // tokens
+  std::optional<std::uint32_t> sequence_length;  // of random tokens
+  std::uint32_t max_length = 0;                  // tokens
   LeadingToken leading_token;
-  bool truncate = true;  // shorten prompts beyond max_length; else such an example is left out
+  bool truncate = true;        // shorten prompts beyond max_length; else such an example is left out
+  bool random_tokens() const;  // the task is "random tokens": no file, no tokenizer
+  bool trains() const { return random_tokens() || !train.empty(); }
 };
 
 /// What every rank does where a loss or c is not finite.

@@ -19,6 +19,7 @@ bool better(const EvaluationResult& a, const EvaluationResult& b) {
 }  // namespace
 
 bool writes_models(const RunConfig& config, const ParameterStore& store) {
+  if (config.model.random()) return false;  // no folder's tokenizer and configuration to write beside the weights
   switch (config.output.write_models) {
     case WriteModels::always:
       return true;

@@ -65,6 +65,7 @@ bool lies_within(const fs::path& path, const fs::path& folder) {
 
 void check_output_place(const RunConfig& config) {
   const fs::path& model = config.model.folder;
+  if (model.empty()) return;
   const fs::path output = config.output.folder.empty() ? fs::current_path() / "runs" : config.output.folder;
   if (lies_within(output, model))
     throw Error(ExitCode::usage, fmt::format("output/folder: {} lies in the model's folder {}; name one outside",

@@ -9,7 +9,6 @@
 #include "app/signals.hpp"
 #include "app/summary.hpp"
 #include "app/training_loop.hpp"
-#include "io/hf_config.hpp"
 #include "io/output_file.hpp"
 
 #include <fmt/format.h>
@@ -32,7 +31,7 @@ bool is_finished(const RunFolder& folder, std::uint32_t steps) {
 
 ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
   // 1. The run's folder.
-  if (config.zo.steps == 0 || config.data.train.empty())
+  if (config.zo.steps == 0 || !config.data.trains())
     throw Error(ExitCode::usage, fmt::format("{}: training needs data/train and zo/steps", options.deck.deck.string()));
   Progress progress(config.output.log_every, config.zo.steps);
   check_output_place(config);
@@ -50,10 +49,9 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
 
   // 2. Data and model.
   const StopSignals signals;
-  const ModelConfig model = read_model_config(config.model.folder);
+  const ModelConfig model = model_config(config.model);
   const LoadedData data = load_data(config, model, Sets::all);
-  const std::unique_ptr<Engine> engine = load_engine(config.model.folder, update_rule(config), config.precision.compute,
-                                                     config.model.allow_non_finite_weights);
+  const std::unique_ptr<Engine> engine = make_engine(config, config.precision.compute);
   const TrajectoryHeader header = trajectory_header(config, data, *engine);
 
   // 3. A new trajectory, or the found one replayed.

@@ -25,11 +25,11 @@ std::string example_text(const LoadedData& data, const Example& e) {
   const auto& answer = e.candidates[static_cast<std::size_t>(e.label)];
   std::string text =
       "    prompt  " +
-      nlohmann::json(data.tokenizer.decode(e.prompt)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+      nlohmann::json(data.tokenizer->decode(e.prompt)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
       "\n    answers";
   for (std::size_t i = 0; i < e.candidates.size(); ++i)
     text += fmt::format(" {}{}",
-                        nlohmann::json(data.tokenizer.decode(e.candidates[i]))
+                        nlohmann::json(data.tokenizer->decode(e.candidates[i]))
                             .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
                         static_cast<int>(i) == e.label ? " (right)" : "");
   text += fmt::format("\n    ids     {} [{}]", fmt::join(e.prompt, " "), fmt::join(answer, " "));
@@ -58,11 +58,14 @@ void print_set(const LoadedData& data, const char* name, const ExampleSet& set) 
 ExitCode validate_command(const RunConfig& config) {
   // 1. Model configuration and data: whatever is wrong with them is thrown here.
   check_output_place(config);
-  const ModelConfig model = read_model_config(config.model.folder);
+  const ModelConfig model = model_config(config.model);
   const TensorTable table = tensor_table(model);
-  const CheckpointReader reader(config.model.folder);
-  check_tensors(reader, model, table);
-  read_weights(reader, table, config.model.allow_non_finite_weights, [](int, std::int64_t, std::span<const float>) {});
+  if (!config.model.random()) {
+    const CheckpointReader reader(config.model.folder);
+    check_tensors(reader, model, table);
+    read_weights(reader, table, config.model.allow_non_finite_weights,
+                 [](int, std::int64_t, std::span<const float>) {});
+  }
   const LoadedData data = load_data(config, model, Sets::all);
 
   // 2. What the run is and what it needs.
@@ -84,16 +87,18 @@ ExitCode validate_command(const RunConfig& config) {
                         4.0 * static_cast<double>(table.parameters - matrices);
 
   fmt::print("model     {}\n", describe(model, table));
-  fmt::print("task      {} from {}, objective {}\n", data.task.name, data.task.path.filename().string(),
+  fmt::print("task      {}{}, objective {}\n", data.task.name,
+             data.task.path.empty() ? "" : " from " + data.task.path.filename().string(),
              data.objective == Objective::classification ? "classification" : "language model");
   if (data.train) print_set(data, "train", *data.train);
   if (data.dev) print_set(data, "dev", *data.dev);
   if (data.test) print_set(data, "test", *data.test);
   for (const std::string& note : notes_of(data, config.zo.batch)) fmt::print("note      {}\n", note);
-  if (const auto keys = unknown_config_keys(config.model.folder); !keys.empty())
-    fmt::print("note      config.json: unknown keys, taken to change nothing: {}\n", fmt::join(keys, ", "));
+  if (!config.model.random())
+    if (const auto keys = unknown_config_keys(config.model.folder); !keys.empty())
+      fmt::print("note      config.json: unknown keys, taken to change nothing: {}\n", fmt::join(keys, ", "));
   const ExampleSet& shown = data.train ? *data.train : data.reported();
-  for (std::size_t i = 0; i < std::min(shown_examples, shown.examples.size()); ++i)
+  for (std::size_t i = 0; data.tokenizer && i < std::min(shown_examples, shown.examples.size()); ++i)
     fmt::print("example {}\n{}\n", i + 1, example_text(data, shown.examples[i]));
   fmt::print("step      {} evaluations of {} sequences, at most {} tokens and {} loss terms\n", evaluations,
              config.zo.batch, batch.tokens, batch.terms);

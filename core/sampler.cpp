@@ -59,6 +59,15 @@ std::vector<std::uint32_t> keyed_permutation(std::uint64_t seed, std::uint32_t e
   return order;
 }
 
+std::vector<std::int32_t> random_tokens(std::uint64_t seed, std::uint64_t first, std::size_t n, std::int32_t vocab) {
+  std::vector<std::int32_t> ids(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint64_t word = random_word(seed, first + i, tokens_epoch, Stream::sampler, 0);
+    ids[i] = static_cast<std::int32_t>(word * static_cast<std::uint32_t>(vocab) >> 32U);
+  }
+  return ids;
+}
+
 Sampler::Sampler(std::uint64_t seed, int batch, std::uint32_t examples)
     : seed_(seed), batch_(static_cast<std::uint64_t>(batch)), examples_(examples) {
   if (examples == 0) {
@@ -75,9 +84,9 @@ std::vector<std::uint32_t> Sampler::indices(std::uint32_t t) {
   std::uint64_t position = t * batch_;
   while (batch.size() < batch_) {
     const std::uint64_t epoch = position / examples_;
-    if (epoch >= split_epoch) {
+    if (epoch >= tokens_epoch) {
       throw Error(ExitCode::usage, "step " + std::to_string(t) + " lies in epoch " + std::to_string(epoch) + " of " +
-                                       std::to_string(examples_) + " examples; fewer than 2^32 - 1 are accepted");
+                                       std::to_string(examples_) + " examples; fewer than 2^32 - 2 are accepted");
     }
     if (epoch_ != epoch) {
       epoch_ = static_cast<std::uint32_t>(epoch);

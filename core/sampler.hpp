@@ -14,9 +14,16 @@ std::vector<std::uint32_t> keyed_permutation(std::uint64_t seed, std::uint32_t e
 /// The epoch kept for `split_rows`: no epoch of training has this number.
 constexpr std::uint32_t split_epoch = 0xFFFFFFFFU;
 
+/// The epoch kept for `random_tokens`.
+constexpr std::uint32_t tokens_epoch = 0xFFFFFFFEU;
+
+/// Tokens [first, first + n) of an endless text of ids drawn from 0..vocab-1, each from a word of its own of stream 2,
+/// counter (block low, block high, tokens_epoch, 2 << 24): floor(word * vocab / 2^32).
+std::vector<std::int32_t> random_tokens(std::uint64_t seed, std::uint64_t first, std::size_t n, std::int32_t vocab);
+
 /// The batches of a run: step t takes positions [t * batch, (t + 1) * batch) of the concatenated epochs, each a
 /// keyed permutation of all examples; a batch may cross epochs. A pure function of (seed, t): the permutation in use is
-/// only cached. Throws Error (usage) for an empty set, a batch below 1, or a run of 2^32 - 1 epochs or more.
+/// only cached. Throws Error (usage) for an empty set, a batch below 1, or a run of 2^32 - 2 epochs or more.
 class Sampler {
 public:
   Sampler(std::uint64_t seed, int batch, std::uint32_t examples);

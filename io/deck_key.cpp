@@ -49,7 +49,7 @@ std::string DeckKey::accepted() const {
     case KeyKind::path:
       return "a path";
     case KeyKind::task:
-      return "the name of a task or the path of its JSON file";
+      return "the name of a task, the path of its JSON file, or random tokens";
     case KeyKind::word:
       return fmt::format("{}", fmt::join(rule_.words, ", "));
     case KeyKind::boolean:

@@ -32,7 +32,8 @@ struct KeyRule {
   double max = 0.0;
   bool above_min = false;  // min itself is not accepted
   bool required = false;
-  std::string unit = {};  // of a number or integer, for the documentation
+  std::string unit = {};     // of a number or integer, for the documentation
+  std::string example = {};  // what a deck to start from says where the default is to leave the key out
 };
 
 /// The rule as a Teuchos validator: it turns the deck's texts into entries, and checks any entry of its key.

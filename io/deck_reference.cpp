@@ -122,8 +122,8 @@ std::string starter_deck() {
           out += comment("Accepted: " + key.accepted() + ".", "  ");
         }
         const std::string text = key.text_of(entry);
-        if (key.rule().required) {
-          out += fmt::format("  {}: {}\n", name, key.rule().kind == KeyKind::task ? "sst2" : "path/to/the/" + name);
+        if (!key.rule().example.empty()) {
+          out += fmt::format("  {}: {}\n", name, key.rule().example);
         } else {
           out +=
               text.empty() ? fmt::format("  #- {}: path/to/the/file\n", name) : fmt::format("  {}: {}\n", name, text);

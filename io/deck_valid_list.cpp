@@ -4,6 +4,7 @@
 #include <Teuchos_ParameterList.hpp>
 #include <Teuchos_RCP.hpp>
 
+#include "core/model_shapes.hpp"
 #include "core/threads.hpp"
 #include "io/deck.hpp"
 
@@ -19,8 +20,8 @@ Teuchos::RCP<const Teuchos::ParameterEntryValidator> rule(KeyRule r) {
   return Teuchos::rcp(new DeckKey(std::move(r)));
 }
 
-Teuchos::RCP<const Teuchos::ParameterEntryValidator> path(bool required = false) {
-  return rule({.kind = KeyKind::path, .required = required});
+Teuchos::RCP<const Teuchos::ParameterEntryValidator> path() {
+  return rule({.kind = KeyKind::path});
 }
 
 Teuchos::RCP<const Teuchos::ParameterEntryValidator> word(std::vector<std::string> words) {
@@ -32,8 +33,25 @@ Teuchos::RCP<const Teuchos::ParameterEntryValidator> flag() {
 }
 
 void add_model(ParameterList& list) {
-  list.set("folder", std::string(), "Folder of the model in Hugging Face's form: config.json, safetensors, tokenizer.",
-           path(true));
+  list.set("folder", std::string(),
+           "Folder of the model in Hugging Face's form: config.json, safetensors, tokenizer. Either this or `shape`.",
+           rule({.kind = KeyKind::path, .example = "path/to/the/folder"}));
+  std::vector<std::string> shapes = model_shape_names();
+  shapes.insert(shapes.begin(), "none");
+  list.set("shape", std::string("none"),
+           "A model without a folder: the dimensions of a published model, with `weights: random`, to plan and to "
+           "measure.",
+           word(std::move(shapes)));
+  list.set("family", std::string("auto"), "The family of the model; auto: that of its folder or shape.",
+           word({"auto", "opt", "llama", "qwen3"}));
+  list.set("weights", std::string("folder"),
+           "Where the weights come from: the model's folder, or with `shape` from the counter generator: matrices of "
+           "deviation 0.02, norms 1, biases 0.",
+           word({"folder", "random"}));
+  list.set("seed", 0ULL, "Seed of random weights.", rule({.kind = KeyKind::seed}));
+  list.set("tied head", std::string("auto"),
+           "Whether the head of a random model is its embedding; auto: as in the published model.",
+           word({"auto", "true", "false"}));
   list.set("allow non-finite weights", false,
            "Take a model whose weights hold NaN or infinity; otherwise it is refused, naming the tensor.", flag());
 }
@@ -41,14 +59,16 @@ void add_model(ParameterList& list) {
 void add_data(ParameterList& list) {
   list.set(
       "task", std::string(),
-      "How a row becomes a prompt and its answers: the name of a file in inputs/tasks, or the path of such a file.",
-      rule({.kind = KeyKind::task, .required = true}));
+      "How a row becomes a prompt and its answers: the name of a file in inputs/tasks, or the path of such a file; or "
+      "random tokens: sequences drawn from the whole vocabulary by `split seed`, without a file.",
+      rule({.kind = KeyKind::task, .required = true, .example = "sst2"}));
   list.set("train", std::string(), "Training data, TSV with a header or JSONL. Needed by train.", path());
   list.set("dev", std::string(),
            "Data that runs are compared and the best model is chosen on. Without it, see `dev examples`.", path());
   list.set("test", std::string(), "Data of the initial and final evaluation; never used for selection.", path());
   list.set("train examples", std::string("all"),
-           "How many examples are drawn from the training data; all: those not drawn for the dev set.",
+           "How many examples are drawn from the training data; all: those not drawn for the dev set (random tokens: "
+           "64).",
            rule({.kind = KeyKind::integer, .words = {"all"}, .min = 1, .max = max_u32, .unit = "examples"}));
   list.set(
       "dev examples", std::string("auto"),
@@ -56,6 +76,9 @@ void add_data(ParameterList& list) {
       "from those trained on. auto: the whole dev file, or no dev set without one.",
       rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 0, .max = max_u32, .unit = "examples"}));
   list.set("split seed", 0ULL, "Seed of the draw of training and dev examples.", rule({.kind = KeyKind::seed}));
+  list.set("sequence length", std::string("auto"),
+           "Tokens of a sequence of random tokens, each with a loss term; auto: 2048, or as many as the model takes.",
+           rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 1, .max = 1048576, .unit = "tokens"}));
   list.set("max length", 2048LL, "Longest sequence: prompt, answer and leading token.",
            rule({.kind = KeyKind::integer, .min = 2, .max = 1048576, .unit = "tokens"}));
   list.set("leading token", std::string("auto"),

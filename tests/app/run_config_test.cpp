@@ -187,6 +187,51 @@ TEST_F(RunConfigTest, keys_that_contradict_each_other_are_refused) {
   expect_parts(error("precision: {reproducible: false}\n"), "precision/reproducible", "CPUs");
 }
 
+TEST_F(RunConfigTest, a_model_comes_from_a_folder_or_from_a_shape) {
+  head_ = "data: {task: random tokens, sequence length: 64, train examples: 3}\n";
+  const RunConfig c = read("model: {family: opt, shape: opt-13b, weights: random, seed: 1, tied head: false}\n");
+  EXPECT_EQ(c.model.shape, "opt-13b");
+  EXPECT_TRUE(c.model.folder.empty());
+  EXPECT_EQ(c.model.family, FamilyKind::opt);
+  EXPECT_TRUE(c.model.random());
+  EXPECT_EQ(c.model.seed, 1u);
+  EXPECT_EQ(c.model.tied_head, false);
+  EXPECT_TRUE(c.data.random_tokens());
+  EXPECT_EQ(c.data.sequence_length, 64u);
+  const DeckFolder other;
+  const std::string resolved = resolved_deck_yaml(c);
+  EXPECT_EQ(resolved_deck_yaml(read_run_config(other.write("deck.yaml", resolved))), resolved);
+  EXPECT_EQ(mathematical_differences(mathematical_keys(read("model: {shape: opt-13b, weights: random, seed: 2}\n")),
+                                     mathematical_keys(c)),
+            (std::vector<std::string>{"model/seed: 2 was 1", "model/tied head: auto was false"}));
+
+  expect_parts(error("zo: {steps: 3}\n"), "deck.yaml: model/folder: is missing", "model/shape with weights: random");
+  expect_parts(error("model: {folder: m, shape: opt-13b, weights: random}\n"), "deck.yaml:2: model/shape",
+               "beside model/folder", "one of the two");
+  expect_parts(error("model: {folder: m, weights: random}\n"), "model/weights: is for a model without a folder");
+  expect_parts(error("model: {folder: m, seed: 3}\n"), "model/seed: is for a model without a folder");
+  expect_parts(error("model: {shape: opt-13b}\n"), "model/weights", "random");
+  expect_parts(error("model: {shape: opt-31b, weights: random}\n"), "model/shape", "did you mean \"opt-13b\"?");
+  expect_parts(error("model: {shape: opt-13b, weights: random, family: llama}\n"), "model/family",
+               "opt-13b is of the family opt");
+  expect_parts(error("model: {shape: opt-13b, weights: random}\noutput: {write models: always}\n"),
+               "output/write models", "without a folder");
+  head_ = "model: {shape: opt-13b, weights: random}\n";
+  expect_parts(error("data: {task: films, train: a.tsv}\n"), "deck.yaml:2: data/task", "no tokenizer", "random tokens");
+}
+
+TEST_F(RunConfigTest, random_tokens_come_from_no_file) {
+  head_ = "model: {folder: m}\n";
+  EXPECT_TRUE(read("data: {task: random tokens}\n").data.trains());
+  expect_parts(error("data: {task: random tokens, train: a.tsv}\n"), "data/train: random tokens come from no file");
+  expect_parts(error("data: {task: random tokens, dev examples: 4}\n"), "data/dev examples", "no dev set");
+  expect_parts(error("data: {task: random tokens}\nzo: {objective: classification}\n"), "zo/objective",
+               "language model");
+  expect_parts(error("data: {task: random token}\n"), "did you mean \"random tokens\"?");
+  expect_parts(error("data: {task: films, train: a.tsv, sequence length: 4}\n"), "data/sequence length",
+               "data/max length");
+}
+
 TEST_F(RunConfigTest, an_unknown_task_is_refused_with_those_there_are) {
   head_ = "model: {folder: m}\n";
   expect_parts(error("data: {task: filsm, train: t.tsv}\n"), "deck.yaml:2: data/task: there is no task \"filsm\"",

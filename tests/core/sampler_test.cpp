@@ -146,5 +146,14 @@ TEST(SplitRows, refuses_more_rows_than_there_are) {
   EXPECT_NE(message_of([] { choose_rows(0, 10, 11); }).find("11 rows"), std::string::npos);
 }
 
+/// Words of counters (0 and 1, 0, 2^32 - 2, 2 << 24) under key 9, times 512 div 2^32, from another implementation in
+/// Python.
+TEST(Sampler, random_tokens_are_known_and_do_not_depend_on_where_they_start) {
+  const std::vector<std::int32_t> known{361, 412, 92, 365, 131, 483, 143, 113};
+  EXPECT_EQ(random_tokens(9, 0, 8, 512), known);
+  EXPECT_EQ(random_tokens(9, 3, 4, 512), (std::vector<std::int32_t>(known.begin() + 3, known.begin() + 7)));
+  for (const std::int32_t id : random_tokens(9, 0, 1000, 7)) EXPECT_TRUE(id >= 0 && id < 7);
+}
+
 }  // namespace
 }  // namespace distzo2

@@ -124,9 +124,12 @@ TEST_F(DeckTest, times_have_units) {
 }
 
 TEST_F(DeckTest, required_keys_are_asked_for) {
-  EXPECT_EQ(error("data: {task: sst2}\n"), "deck.yaml: model/folder: is required and missing; accepted: a path");
+  EXPECT_EQ(
+      error("model: {folder: m}\n"),
+      "deck.yaml: data/task: is required and missing; accepted: the name of a task, the path of its JSON file, or "
+      "random tokens");
   expect_parts(error("model: {folder: m}\nzo:\n"), "data/task: is required and missing");
-  expect_parts(error("model: {folder: \"\"}\n"), "model/folder: has no value");
+  expect_parts(error("data: {task: \"\"}\n"), "data/task: has no value");
 }
 
 TEST_F(DeckTest, paths_are_expanded_and_made_absolute) {
