@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/memory_plan.hpp"
+
+#include "core/error.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace distzo2 {
+namespace {
+
+std::size_t at(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+std::uint64_t sum(const std::vector<MemoryTerm>& terms, MemoryPlace place) {
+  std::uint64_t total = 0;
+  for (const MemoryTerm& t : terms) total += t.place == place ? t.bytes : 0;
+  return total;
+}
+
+/// As a deck would have it, rounded up, so that the value that a message names is enough.
+std::string budget_text(std::uint64_t bytes) {
+  constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+  const std::uint64_t whole = (bytes + mib - 1) / mib;
+  if (whole < 10240) return std::to_string(whole) + " MiB";
+  const std::uint64_t tenths = (whole * 10 + 1023) / 1024;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
+}
+
+/// Buffers through which disk units pass where the compute memory is another one: two each way.
+constexpr std::uint64_t bounce_buffers = 4;
+
+struct Attempt {
+  bool groups;
+  int buffers;
+};
+
+/// Ways to stream, the one preferred first. The third buffer is written back while one computes and one is filled.
+std::vector<Attempt> attempts(const MemoryBudgets& b) {
+  std::vector<Attempt> list;
+  for (const bool groups : {false, true})
+    for (const int buffers : {3, 2})
+      if (b.groups.value_or(groups) == groups && b.buffers.value_or(buffers) == buffers)
+        list.push_back({groups, buffers});
+  return list;
+}
+
+bool uses(const Placement& p, Tier tier) {
+  return std::ranges::any_of(p.units, [=](const Unit& u) { return u.tier == tier; });
+}
+
+/// One way to cut a model and how its units are put on tiers.
+class Placer {
+public:
+  Placer(const TensorTable& table, const Workload& work, const ChunkTable& chunks, Attempt attempt, Machine machine)
+      : table_(table),
+        work_(work),
+        chunks_(chunks),
+        device_(machine == Machine::device),
+        p_(make_units(table, chunks, attempt.groups)) {
+    p_.buffers = attempt.buffers;
+    p_.staging = machine != Machine::host;
+    const int last = static_cast<int>(table.blocks.size()) - 1;
+    for (int b = 1; b < last; ++b) decoders_.push_back(b);
+    embedding_ = units_of(0, 0);
+    if (!work.model.tied_head) head_ = units_of(last, table.blocks.back().tensor_begin);
+  }
+
+  /// What the fast memory holds of parameters.
+  std::uint64_t fast_bytes() {
+    size_buffers(p_);
+    return bytes_on(Tier::resident) + buffer_bytes() + (device_ ? 0 : gathered_bytes());
+  }
+  /// What the host holds of them beside that.
+  std::uint64_t host_bytes() {
+    size_buffers(p_);
+    return bytes_on(Tier::host) + bounce_bytes() + (device_ ? gathered_bytes() : 0);
+  }
+
+  /// Puts all that may stream on `slow`, then as much of it on `fast` as `fits` takes: all, else a tied embedding
+  /// (which every pass streams whole), decoder blocks spread evenly, an untied head, an untied embedding (of which a
+  /// pass needs a few rows). False where not even the rest fits.
+  template <class Fits>
+  bool fill(Tier fast, Tier slow, Fits&& fits) {
+    std::vector<int> blocks;  // that may still move
+    for (const int b : decoders_)
+      if (p_.units[first_unit(b)].tier != Tier::resident || fast == Tier::resident) blocks.push_back(b);
+    std::vector<std::vector<std::size_t>> tables;
+    for (const auto* units : {&embedding_, &head_})
+      if (!units->empty() && (p_.units[units->front()].tier != Tier::resident || fast == Tier::resident))
+        tables.push_back(*units);
+    const auto spread = [&](std::size_t r) {
+      for (std::size_t i = 0; i < blocks.size(); ++i)
+        set_block(blocks[i], spread_evenly(i, r, blocks.size()) ? fast : slow);
+    };
+    const auto put = [&](const std::vector<std::size_t>& units, Tier tier) {
+      for (const std::size_t u : units) p_.units[u].tier = tier;
+    };
+    const auto try_table = [&](const std::vector<std::size_t>& units) {
+      if (units.empty() || std::ranges::find(tables, units) == tables.end()) return;
+      put(units, fast);
+      if (!fits()) put(units, slow);
+    };
+
+    spread(blocks.size());
+    for (const auto& units : tables) put(units, fast);
+    if (fits()) return true;
+    for (const auto& units : tables) put(units, slow);
+    spread(0);
+    if (!fits()) return false;
+    if (work_.model.tied_head) try_table(embedding_);
+    std::size_t r = blocks.size();
+    for (spread(r); r > 0 && !fits(); spread(r)) --r;
+    try_table(head_);
+    try_table(embedding_);
+    return true;
+  }
+
+  Placement& placement() { return p_; }
+
+  /// The plan's placement, its terms and what moves.
+  void finish(MemoryPlan& plan) {
+    size_buffers(p_);
+    const MemoryPlace fast = device_ ? MemoryPlace::device : MemoryPlace::host;
+    const auto add = [&](const char* name, std::uint64_t bytes, MemoryPlace place) {
+      if (bytes > 0) plan.terms.push_back({name, bytes, place});
+    };
+    plan.resident_bytes = bytes_on(Tier::resident);
+    plan.host_bytes = bytes_on(Tier::host);
+    plan.disk_bytes = bytes_on(Tier::disk);
+    add("resident parameters", plan.resident_bytes, fast);
+    add("buffers of streamed parameters", buffer_bytes(), fast);
+    add("looked-up rows", gathered_bytes(), MemoryPlace::host);
+    add("parameters in host memory", plan.host_bytes, MemoryPlace::host);
+    add("bounce buffers of the disk", bounce_bytes(), MemoryPlace::host);
+    add_traffic(plan);
+    // A new version goes to spare slots: those of a unit that is written and of one that is not durable yet.
+    for (const Unit& u : p_.units)
+      if (u.tier == Tier::disk) plan.spare_slots = std::max(plan.spare_slots, 2 * (u.chunk_end - u.chunk_begin));
+    plan.placement = std::move(p_);
+  }
+
+private:
+  std::uint64_t bytes_on(Tier tier) const {
+    std::uint64_t bytes = 0;
+    for (const Unit& u : p_.units) bytes += u.tier == tier ? u.bytes : 0;
+    return bytes;
+  }
+  std::uint64_t buffer_bytes() const {
+    return static_cast<std::uint64_t>(p_.buffers) * (p_.buffer_bytes + p_.vector_buffer_bytes);
+  }
+  std::uint64_t bounce_bytes() const {
+    return p_.staging && uses(p_, Tier::disk) ? bounce_buffers * std::max(p_.buffer_bytes, p_.vector_buffer_bytes) : 0;
+  }
+  /// Rows of an embedding that streams, looked up one by one in fp32.
+  std::uint64_t gathered_bytes() const {
+    const bool streams = p_.streams(p_.units[embedding_.front()]);
+    return streams ? work_.tokens_looked_up * static_cast<std::uint64_t>(table_.tensors.front().cols) * sizeof(float)
+                   : 0;
+  }
+
+  void add_traffic(MemoryPlan& plan) const {
+    const std::uint64_t every = p_.write_back_every;
+    for (const Unit& u : p_.units) {
+      if (!p_.streams(u)) continue;
+      // Of an untied embedding a pass reads rows, and the whole only when it is its turn to be stored.
+      const bool rows_alone = chunks_.chunks[at(u.chunk_begin)].tensor_begin == 0 && !work_.model.tied_head;
+      const Traffic t{rows_alone ? u.bytes / every : u.bytes, u.bytes / every};
+      if (p_.staging) plan.link.read += t.read, plan.link.written += t.written;
+      if (u.tier == Tier::disk) plan.disk.read += t.read, plan.disk.written += t.written;
+    }
+    if (p_.units[embedding_.front()].tier == Tier::disk)
+      plan.disk.read +=
+          work_.tokens_looked_up * static_cast<std::uint64_t>(table_.tensors.front().cols) * bytes_of(work_.storage);
+  }
+
+  std::size_t first_unit(int block) const { return at(p_.unit_begin[at(block)]); }
+  void set_block(int block, Tier tier) {
+    for (int u = p_.unit_begin[at(block)]; u < p_.unit_begin[at(block) + 1]; ++u) p_.units[at(u)].tier = tier;
+  }
+  std::vector<std::size_t> units_of(int block, int tensor) const {
+    std::vector<std::size_t> units;
+    for (int u = p_.unit_begin[at(block)]; u < p_.unit_begin[at(block) + 1]; ++u)
+      if (chunks_.chunks[at(p_.units[at(u)].chunk_begin)].tensor_begin == tensor) units.push_back(at(u));
+    return units;
+  }
+
+  const TensorTable& table_;
+  const Workload& work_;
+  const ChunkTable& chunks_;
+  bool device_;
+  Placement p_;
+  std::vector<int> decoders_;
+  std::vector<std::size_t> embedding_, head_;
+};
+
+[[noreturn]] void refuse(const char* key, std::uint64_t budget, const std::string& source, std::uint64_t least,
+                         const MemoryBudgets& budgets, const Workload& work) {
+  std::string advice;
+  if (budgets.groups == false) advice += "; memory/groups: auto needs less";
+  if (budgets.buffers == 3) advice += "; memory/buffers: 2 needs less";
+  if (work.storage == Storage::fp32) advice += "; precision/storage: bf16 halves the parameters";
+  throw Error(ExitCode::usage, std::string(key) + ": " + budget_text(budget) +
+                                   (source == key ? "" : " (" + source + ")") +
+                                   " cannot hold what this run needs at least; the smallest that would do is " +
+                                   budget_text(least) + advice);
+}
+
+}  // namespace
+
+std::uint64_t MemoryPlan::total(MemoryPlace place) const {
+  return sum(terms, place);
+}
+
+MemoryPlan plan_memory(const TensorTable& table, const Workload& work, Machine machine, const MemoryBudgets& budgets) {
+  const ChunkTable chunks = make_chunk_table(table, work.storage);
+  const bool staging = machine != Machine::host, device = machine == Machine::device;
+  MemoryPlan plan;
+  plan.machine = machine;
+  plan.host_budget = budgets.host;
+  plan.host_source = budgets.host_source;
+
+  // 1. What is needed whatever the placement.
+  plan.terms.push_back({"program and data", host_baseline_bytes, MemoryPlace::host});
+  const std::vector<MemoryTerm> passes =
+      device ? device_terms(work.model, work.compute, work.batch) : work.host_activations;
+  plan.terms.insert(plan.terms.end(), passes.begin(), passes.end());
+  const std::uint64_t host_fixed = sum(plan.terms, MemoryPlace::host);
+  const std::uint64_t fast_fixed = !staging ? host_fixed : device ? sum(plan.terms, MemoryPlace::device) : 0;
+
+  // 2. The first way to stream that fits.
+  const Tier slow = staging ? Tier::host : Tier::disk;
+  const std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t least_fast = none, least_host = none;
+  for (const Attempt& a : attempts(budgets)) {
+    Placer placer(table, work, chunks, a, machine);
+    const auto fast_use = [&] { return fast_fixed + placer.fast_bytes(); };
+    placer.fill(Tier::resident, slow, [] { return false; });
+    least_fast = std::min(least_fast, fast_use());
+    plan.device_budget = staging ? budgets.device.value_or(fast_use()) : 0;
+    const std::uint64_t fast_budget = staging ? plan.device_budget : budgets.host;
+    if (!placer.fill(Tier::resident, slow, [&] { return fast_use() <= fast_budget; })) continue;
+    // Where the staging copy is made on the host itself, the fast memory is host memory as well.
+    const auto host_use = [&] { return host_fixed + placer.host_bytes() + (device ? 0 : placer.fast_bytes()); };
+    if (staging && !placer.fill(Tier::host, Tier::disk, [&] { return host_use() <= budgets.host; })) {
+      least_host = std::min(least_host, host_use());
+      continue;
+    }
+    Placement& p = placer.placement();
+    p.write_back_every = budgets.write_back_every.value_or(default_write_back(uses(p, Tier::disk), work.round_every));
+    // Where few passes write, a third buffer would take the room of what could be resident for nothing.
+    if (!budgets.buffers && p.buffers == 3 && p.streams_any() && p.write_back_every > 1) continue;
+    placer.finish(plan);
+    plan.device_source = budgets.device ? budgets.device_source : "the least that works";
+    return plan;
+  }
+  if (least_host != none) refuse("memory/host budget", budgets.host, budgets.host_source, least_host, budgets, work);
+  if (staging) refuse("memory/device budget", plan.device_budget, budgets.device_source, least_fast, budgets, work);
+  refuse("memory/host budget", budgets.host, budgets.host_source, least_fast, budgets, work);
+}
+
+}  // namespace distzo2
