@@ -5,10 +5,16 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace distzo2 {
 
 std::string build_git_hash() {
   return git_hash;
+}
+
+bool built_for_device() {
+  return std::string_view(kokkos_version).find("CUDA") != std::string_view::npos;  // "3.4.1 (CUDA, OPENMP)"
 }
 
 std::string build_summary() {

@@ -51,6 +51,12 @@ ExitCode inspect_command(const InspectOptions& options);
 
 ExitCode validate_command(const RunConfig& config);
 
+struct PlanOptions {
+  DeckOptions deck;
+  std::optional<std::uint64_t> gpu_bytes;  // plan for a device with this much free memory
+};
+ExitCode plan_command(const PlanOptions& options, const RunConfig& config);
+
 struct DeckDocsOptions {
   bool starter = false;
 };

@@ -155,6 +155,24 @@ int main(int argc, char** argv) {
     command = {&validate, [](const RunConfig& config) { return validate_command(config); }};
   });
 
+  PlanOptions plan;
+  std::string gpu;
+  CLI::App& plan_app =
+      *app.add_subcommand("plan", "where parameters and buffers of a deck's run will lie, and their bytes");
+  add_deck(plan_app, plan.deck);
+  plan_app
+      .add_option("--gpu", gpu,
+                  "plan for one GPU with this much free memory (\"80 GB\"), whatever this program is built for")
+      ->check([](const std::string& text) {
+        return parse_bytes(text) ? std::string()
+                                 : "\"" + text + "\" is no amount of memory with its unit (80 GB, 24 GiB)";
+      });
+  plan_app.add_flag("--json", plan.deck.json, "print JSON");
+  plan_app.callback([&] {
+    if (!gpu.empty()) plan.gpu_bytes = parse_bytes(gpu);
+    command = {&plan.deck, [&](const RunConfig& config) { return plan_command(plan, config); }};
+  });
+
   DeckDocsOptions docs;
   CLI::App& docs_app = *app.add_subcommand("deck-docs", "every deck key: type, default, meaning");
   docs_app.add_flag("--starter", docs.starter, "a commented deck to begin with");

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "app/build_info.hpp"
 #include "app/find_task.hpp"
 #include "core/error.hpp"
 #include "core/model_shapes.hpp"
@@ -52,6 +53,12 @@ constexpr std::array<const char*, 3> words_of(FamilyKind) {
 }
 constexpr std::array<const char*, 2> words_of(Weights) {
   return {"folder", "random"};
+}
+constexpr std::array<const char*, 2> words_of(Staging) {
+  return {"auto", "always"};
+}
+constexpr std::array<const char*, 2> words_of(Groups) {
+  return {"on", "off"};
 }
 constexpr std::array<const char*, 3> words_of(WriteModels) {
   return {"auto", "always", "never"};
@@ -98,6 +105,14 @@ void visit_keys(Config& c, Visit&& visit) {
   visit("precision/rounding", c.precision.rounding);
   visit("precision/round every", c.precision.round_every);
   visit("precision/reproducible", c.precision.reproducible);
+  visit("memory/device budget", c.memory.device_budget);
+  visit("memory/host budget", c.memory.host_budget);
+  visit("memory/scratch folder", c.memory.scratch_folder);
+  visit("memory/staging", c.memory.staging);
+  visit("memory/groups", c.memory.groups);
+  visit("memory/write back every", c.memory.write_back_every);
+  visit("memory/buffers", c.memory.buffers);
+  visit("memory/keep store", c.memory.keep_store);
   visit("parallel/threads", c.parallel.threads);
   visit("checkpoint/trajectory sync", c.checkpoint.trajectory_sync_s);
   visit("checkpoint/time limit", c.checkpoint.time_limit_s);
@@ -117,6 +132,7 @@ struct FieldText {
   static std::string write(double v) { return number_text(v); }
   static std::string write(std::uint32_t v) { return fmt::format("{}", v); }
   static std::string write(std::uint64_t v) { return fmt::format("{}", v); }
+  static std::string write(const ByteCount& v) { return fmt::format("{} B", v.count); }
   static std::string write(const LeadingToken& v) {
     return v.kind == LeadingToken::Kind::automatic ? "auto"
            : v.kind == LeadingToken::Kind::none    ? "none"
@@ -140,6 +156,7 @@ struct FieldText {
     v = static_cast<std::uint32_t>(parse_unsigned(text).value());
   }
   static void read(const std::string& text, std::uint64_t& v) { v = parse_unsigned(text).value(); }
+  static void read(const std::string& text, ByteCount& v) { v.count = parse_bytes(text).value(); }
   static void read(const std::string& text, LeadingToken& v) {
     v = text == "auto"   ? LeadingToken{}
         : text == "none" ? LeadingToken{LeadingToken::Kind::none, 0}
@@ -231,10 +248,24 @@ void check_random_tokens(const RunConfig& c, const Deck& deck) {
   }
 }
 
+void check_memory(const RunConfig& c, const Deck& deck) {
+  const MemorySection& m = c.memory;
+  if (m.device_budget && m.staging != Staging::always && !built_for_device()) {
+    refuse_key(deck, "memory/device budget",
+               "this program computes on CPUs, whose memory is the host's; set memory/host budget, or staging: always");
+  }
+  const std::uint32_t rounding = c.precision.storage == Storage::fp32 ? 1 : c.precision.round_every;
+  if (m.write_back_every && *m.write_back_every % rounding != 0) {
+    refuse_key(deck, "memory/write back every",
+               fmt::format("{} is no multiple of precision/round every, {}", *m.write_back_every, rounding));
+  }
+}
+
 /// What keys mean to each other.
 void check(const RunConfig& c, const Deck& deck) {
   const auto same = [](const auto& a, const auto& b) { return !a.empty() && a == b; };
   check_model(c, deck);
+  check_memory(c, deck);
   if (c.data.random_tokens()) {
     check_random_tokens(c, deck);
   } else if (c.data.sequence_length) {

@@ -80,6 +80,27 @@ struct PrecisionSection {
   bool reproducible = true;
 };
 
+/// always: what runs on a device runs on the host as well, through a staging copy.
+enum class Staging : std::uint8_t { automatic, always };
+/// on: one matrix of a block at a time.
+enum class Groups : std::uint8_t { on, off };
+
+struct ByteCount {
+  std::uint64_t count = 0;
+  bool operator==(const ByteCount&) const = default;
+};
+
+/// An empty optional is `auto`.
+struct MemorySection {
+  std::optional<ByteCount> device_budget, host_budget;
+  std::filesystem::path scratch_folder;
+  Staging staging = Staging::automatic;
+  std::optional<Groups> groups;
+  std::optional<std::uint32_t> write_back_every;  // a multiple of precision.round_every
+  std::optional<std::uint32_t> buffers;           // 2 or 3
+  bool keep_store = false;
+};
+
 struct ParallelSection {
   std::optional<std::uint32_t> threads;  // none: what OpenMP says (OMP_NUM_THREADS, else the cores of this process)
 };
@@ -117,6 +138,7 @@ struct RunConfig {
   DataSection data;
   ZoSection zo;
   PrecisionSection precision;
+  MemorySection memory;
   ParallelSection parallel;
   CheckpointSection checkpoint;
   OutputSection output;

@@ -117,4 +117,10 @@ BatchSize largest_evaluation(std::span<const Example> examples) {
   return largest;
 }
 
+std::uint64_t evaluation_passes(std::span<const Example> examples) {
+  std::uint64_t passes = 0;
+  for (int begin = 0; begin < std::ssize(examples); begin = evaluation_end(examples, begin)) ++passes;
+  return passes;
+}
+
 }  // namespace distzo2

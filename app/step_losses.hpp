@@ -44,4 +44,7 @@ struct BatchSize {
 BatchSize largest_batch(std::span<const Example> examples, std::uint32_t batch, Objective objective);
 BatchSize largest_evaluation(std::span<const Example> examples);
 
+/// Passes over the model that an evaluation of these examples takes.
+std::uint64_t evaluation_passes(std::span<const Example> examples);
+
 }  // namespace distzo2

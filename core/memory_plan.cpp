@@ -240,7 +240,9 @@ MemoryPlan plan_memory(const TensorTable& table, const Workload& work, Machine m
     least_fast = std::min(least_fast, fast_use());
     plan.device_budget = staging ? budgets.device.value_or(fast_use()) : 0;
     const std::uint64_t fast_budget = staging ? plan.device_budget : budgets.host;
-    if (!placer.fill(Tier::resident, slow, [&] { return fast_use() <= fast_budget; })) continue;
+    // Where no budget is given, all streams that may.
+    const bool keep = !staging || budgets.device;
+    if (keep && !placer.fill(Tier::resident, slow, [&] { return fast_use() <= fast_budget; })) continue;
     // Where the staging copy is made on the host itself, the fast memory is host memory as well.
     const auto host_use = [&] { return host_fixed + placer.host_bytes() + (device ? 0 : placer.fast_bytes()); };
     if (staging && !placer.fill(Tier::host, Tier::disk, [&] { return host_use() <= budgets.host; })) {
@@ -252,7 +254,7 @@ MemoryPlan plan_memory(const TensorTable& table, const Workload& work, Machine m
     // Where few passes write, a third buffer would take the room of what could be resident for nothing.
     if (!budgets.buffers && p.buffers == 3 && p.streams_any() && p.write_back_every > 1) continue;
     placer.finish(plan);
-    plan.device_source = budgets.device ? budgets.device_source : "the least that works";
+    if (staging) plan.device_source = budgets.device ? budgets.device_source : "the least that works";
     return plan;
   }
   if (least_host != none) refuse("memory/host budget", budgets.host, budgets.host_source, least_host, budgets, work);

@@ -67,6 +67,9 @@ std::string DeckKey::accepted() const {
     case KeyKind::interval:
       text = "a number of steps (10) or a time above 0 s with its unit (5 s)";
       break;
+    case KeyKind::bytes:
+      text = "an amount of memory above 0 B with its unit (6 GiB, 512 MiB, 80 GB)";
+      break;
   }
   if (!rule_.words.empty()) {
     text += fmt::format(", or {}", fmt::join(rule_.words, ", "));
@@ -80,6 +83,14 @@ std::string DeckKey::quantity_problem(const std::string& text) const {
     const auto seconds = parse_duration(text);
     const bool good = (steps && *steps >= 1 && *steps <= 4294967295) || (seconds && *seconds > 0);
     return good ? "" : fmt::format("{} is not accepted; accepted: {}", text, accepted());
+  }
+  if (rule_.kind == KeyKind::bytes) {
+    const auto bytes = parse_bytes(text);
+    if (bytes && *bytes > 0) {
+      return "";
+    }
+    const char* problem = bytes ? "is out of range" : parse_number(text) ? "has no unit" : "is no amount of memory";
+    return fmt::format("{} {}; accepted: {}", text, problem, accepted());
   }
   std::optional<double> value;
   std::string wanted;
@@ -132,7 +143,7 @@ std::optional<ParameterEntry> DeckKey::convert(const std::string& text, bool quo
     entry.setValue(text == "true");
     return entry;
   }
-  if (quoted && !parse_duration(text)) {  // a time with its unit is a text in YAML too
+  if (quoted && !parse_duration(text) && !parse_bytes(text)) {  // a quantity with its unit is a text in YAML too
     problem = fmt::format("\"{}\" is a text (in quotes); accepted: {}, without quotes", text, accepted());
     return std::nullopt;
   }
@@ -143,7 +154,7 @@ std::optional<ParameterEntry> DeckKey::convert(const std::string& text, bool quo
     }
     return std::nullopt;
   }
-  if (!rule_.words.empty() || rule_.kind == KeyKind::interval) {
+  if (!rule_.words.empty() || rule_.kind == KeyKind::interval || rule_.kind == KeyKind::bytes) {
     entry.setValue(text);
   } else if (rule_.kind == KeyKind::integer) {
     entry.setValue(static_cast<long long>(*parse_integer(text)));

@@ -20,7 +20,8 @@ enum class KeyKind {
   seed,      // unsigned long long
   number,    // double
   duration,  // double, seconds
-  interval   // std::string: "10" (steps) or "5 s"
+  interval,  // std::string: "10" (steps) or "5 s"
+  bytes      // std::string: "6 GiB"
 };
 
 /// What is accepted for a key. Where a kind other than `word` has words too, they may stand for the value and the entry

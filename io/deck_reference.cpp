@@ -31,6 +31,8 @@ std::string type_of(const DeckKey& key) {
       return "time";
     case KeyKind::interval:
       return "steps or time";
+    case KeyKind::bytes:
+      return "memory";
   }
   return "";
 }
@@ -87,7 +89,8 @@ std::string deck_reference() {
       "are "
       "written in lower case with blanks. An unknown key, a key given twice or a value of another type is refused with "
       "the file, the line and what is accepted. Numbers stand without quotes. Times have a unit: `250 ms`, `90 s`, "
-      "`30 min`, `1.5 h`, `2 d`, `11:30:00`, `2-11:30:00`. In paths `~/` and `${VAR}` are expanded (an unset variable "
+      "`30 min`, `1.5 h`, `2 d`, `11:30:00`, `2-11:30:00`; so has memory: `6 GiB`, `80 GB`. In paths `~/` and `${VAR}` "
+      "are expanded (an unset variable "
       "is "
       "an error), and a relative path is taken from the deck's folder. On the command line "
       "`--set \"zo/learning rate=1e-6\"` overrides a key by the same rules, its relative paths taken from the current "

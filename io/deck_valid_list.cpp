@@ -148,6 +148,41 @@ void add_precision(ParameterList& list) {
            flag());
 }
 
+void add_memory(ParameterList& list) {
+  const auto budget = [] { return rule({.kind = KeyKind::bytes, .words = {"auto"}}); };
+  list.set(
+      "device budget", std::string("auto"),
+      "What parameters, buffers and activations may take of the device that computes; auto: its free memory less "
+      "1 GiB. On CPUs alone only with `staging: always`, and then of parameters and their buffers; auto: the least "
+      "that works.",
+      budget());
+  list.set("host budget", std::string("auto"),
+           "What the program may allocate of the host's memory; auto: the least of the cgroup's limit, the batch "
+           "system's and what is available, less a tenth. What does not fit streams from disk.",
+           budget());
+  list.set("scratch folder", std::string(),
+           "Where parameters that fit no memory are kept, in a folder of the run's own; left out: the run's folder.",
+           path());
+  list.set("staging", std::string("auto"),
+           "always: parameters pass through buffers of a device budget on CPUs too, where they could be read in place; "
+           "auto: only where compute and store have memories of their own.",
+           word({"auto", "always"}));
+  list.set("groups", std::string("auto"),
+           "Stream decoder blocks one matrix at a time (on) or whole (off); auto: whole, unless they do not fit.",
+           word({"auto", "on", "off"}));
+  list.set(
+      "write back every", std::string("auto"),
+      "Steps between two times that a streamed parameter is stored with its updates, which are replayed until "
+      "then; a multiple of `round every`. No bit depends on it. auto: every rounding point in host memory, on disk "
+      "every eighth step, which wears it less.",
+      rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 1, .max = 65536, .unit = "steps"}));
+  list.set("buffers", std::string("auto"),
+           "Buffers that streamed parameters pass through: one computes, one is filled, the third is stored meanwhile; "
+           "auto: three where every step stores and they fit.",
+           word({"auto", "2", "3"}));
+  list.set("keep store", false, "Keep the parameters on disk after a good end; otherwise they are removed.", flag());
+}
+
 void add_rest(ParameterList& deck) {
   deck.sublist("parallel", false, "Threads.")
       .set("threads", std::string("auto"), "Threads of the program; auto: OMP_NUM_THREADS, else every core it may use.",
@@ -181,6 +216,7 @@ ParameterList make_valid_deck() {
   add_data(deck.sublist("data", false, "The task and its data. Paths are relative to the deck's folder."));
   add_zo(deck.sublist("zo", false, "The zeroth-order method. Defaults are those of MeZO (arXiv 2305.17333)."));
   add_precision(deck.sublist("precision", false, "Types of numbers."));
+  add_memory(deck.sublist("memory", false, "Where parameters are kept, and how much memory there is for a run."));
   add_rest(deck);
   return deck;
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "app/build_info.hpp"
 #include "app/find_task.hpp"
 #include "io/deck.hpp"
 #include "tests/support/deck_files.hpp"
@@ -95,6 +96,15 @@ precision:
   rounding: nearest
   round every: 4
   reproducible: true
+memory:
+  device budget: 1.5 GiB
+  host budget: 8 GB
+  scratch folder: /scratch
+  staging: always
+  groups: off
+  write back every: 8
+  buffers: 3
+  keep store: true
 parallel: {threads: 3}
 checkpoint:
   trajectory sync: 250 ms
@@ -142,6 +152,14 @@ TEST_F(RunConfigTest, every_key_reaches_its_field) {
   EXPECT_EQ(c.precision.rounding, Rounding::nearest);
   EXPECT_EQ(c.precision.round_every, 4u);
   EXPECT_TRUE(c.precision.reproducible);
+  EXPECT_EQ(c.memory.device_budget, (ByteCount{1610612736}));
+  EXPECT_EQ(c.memory.host_budget, (ByteCount{8000000000}));
+  EXPECT_EQ(c.memory.scratch_folder, "/scratch");
+  EXPECT_EQ(c.memory.staging, Staging::always);
+  EXPECT_EQ(c.memory.groups, Groups::off);
+  EXPECT_EQ(c.memory.write_back_every, 8u);
+  EXPECT_EQ(c.memory.buffers, 3u);
+  EXPECT_TRUE(c.memory.keep_store);
   EXPECT_EQ(c.parallel.threads, 3u);
   EXPECT_EQ(c.checkpoint.trajectory_sync_s, 0.25);
   EXPECT_EQ(c.checkpoint.time_limit_s, 41400.0);
@@ -185,6 +203,12 @@ TEST_F(RunConfigTest, keys_that_contradict_each_other_are_refused) {
   expect_parts(error("precision: {round every: 4}\n"), "precision/round every", "fp32");
   EXPECT_EQ(read("precision: {round every: 4, storage: bf16}\n").precision.round_every, 4u);
   expect_parts(error("precision: {reproducible: false}\n"), "precision/reproducible", "CPUs");
+  expect_parts(error("precision: {round every: 4, storage: bf16}\nmemory: {write back every: 6}\n"),
+               "memory/write back every: 6 is no multiple of precision/round every, 4");
+  if (!built_for_device()) {
+    expect_parts(error("memory: {device budget: 1 GiB}\n"), "memory/device budget", "memory/host budget",
+                 "staging: always");
+  }
 }
 
 TEST_F(RunConfigTest, a_model_comes_from_a_folder_or_from_a_shape) {
@@ -250,7 +274,8 @@ TEST_F(RunConfigTest, the_mathematical_keys_are_those_that_change_the_steps) {
   };
   for (const char* free : {"zo/steps=100", "model/folder=/elsewhere", "data/train=/moved/train.tsv", "data/dev=d.tsv",
                            "parallel/threads=2", "output/log every=3", "zo/diverged factor=0", "output/folder=x",
-                           "checkpoint/time limit=1 h", "expected/accuracy at least=0.9", "data/dev examples=0"}) {
+                           "checkpoint/time limit=1 h", "memory/host budget=1 GiB", "memory/write back every=4",
+                           "expected/accuracy at least=0.9", "data/dev examples=0"}) {
     EXPECT_TRUE(changes({free}).empty()) << free;
   }
   for (const char* bound : {"data/train=other.tsv",

@@ -67,7 +67,7 @@ TEST_F(DeckTest, misspelt_keys_are_refused_with_the_nearest_name) {
   expect_parts(error("modle: {folder: m}\n"), "deck.yaml:1: modle", "did you mean \"model\"?");
   expect_parts(error("steps: 5\n"), "deck.yaml:1: steps", "did you mean \"zo/steps\"?");
   expect_parts(error("deck: {zo: {steps: 1}}\n"), "deck.yaml:1: deck: unknown key; accepted: model, data, zo");
-  expect_parts(error("memory: {}\n"), "memory: unknown key");
+  expect_parts(error("budgets: {}\n"), "budgets: unknown key");
 }
 
 TEST_F(DeckTest, wrong_types_are_refused) {
@@ -121,6 +121,21 @@ TEST_F(DeckTest, times_have_units) {
                "none");
   expect_parts(error("checkpoint: {time limit: 0 s}\n"), "out of range", "above 0 s");
   expect_parts(error("output: {log every: 0}\n"), "output/log every: 0 is not accepted", "10", "5 s");
+}
+
+TEST_F(DeckTest, memory_has_units) {
+  const auto budget = [&](const std::string& text) {
+    return read("model: {folder: m}\ndata: {task: sst2}\nmemory: {host budget: " + text + "}\n")
+        .values.sublist("memory")
+        .get<std::string>("host budget");
+  };
+  EXPECT_EQ(budget("6 GiB"), "6 GiB");
+  EXPECT_EQ(budget("\"80 GB\""), "80 GB");
+  EXPECT_EQ(budget("auto"), "auto");
+  expect_parts(error("memory: {host budget: 6}\n"), "memory/host budget: 6 has no unit", "6 GiB", "or auto");
+  expect_parts(error("memory: {host budget: 0 B}\n"), "0 B is out of range");
+  expect_parts(error("memory: {host budget: much}\n"), "much is no amount of memory");
+  expect_parts(error("memory: {buffers: 4}\n"), "memory/buffers", "auto, 2, 3");
 }
 
 TEST_F(DeckTest, required_keys_are_asked_for) {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/memory_budget.hpp"
+
+#include "app/step_losses.hpp"
+#include "core/step.hpp"
+#include "io/block_file.hpp"
+
+#include <algorithm>
+
+namespace distzo2 {
+namespace {
+
+/// Of a device's free memory, what is left to others where the deck does not say.
+constexpr std::uint64_t device_reserve = std::uint64_t{1} << 30;
+
+Machine machine_of(const RunConfig& config, bool device) {
+  return device ? Machine::device : config.memory.staging == Staging::always ? Machine::staged_host : Machine::host;
+}
+
+}  // namespace
+
+LargestPasses largest_passes(const RunConfig& config, const LoadedData& data) {
+  LargestPasses largest;
+  if (data.train) {
+    const BatchSize size = largest_batch(data.train->examples, config.zo.batch, data.objective);
+    largest.step = {evaluation_count(config.zo.difference, static_cast<int>(config.zo.directions)), size.tokens,
+                    size.terms};
+  }
+  for (const auto* set : {&data.dev, &data.test})
+    if (*set) {
+      const BatchSize size = largest_evaluation((*set)->examples);
+      largest.evaluation = {1, std::max(largest.evaluation.tokens, size.tokens),
+                            std::max(largest.evaluation.terms, size.terms)};
+    }
+  return largest;
+}
+
+MemoryBudgets memory_budgets(const RunConfig& config, const MemorySources& sources,
+                             std::optional<std::uint64_t> free_device_bytes) {
+  const MemorySection& memory = config.memory;
+  MemoryBudgets budgets;
+  if (memory.host_budget) {
+    budgets.host = memory.host_budget->count;
+  } else {
+    const MemoryLimit limit = automatic_host_budget(sources, 1);
+    budgets.host = limit.bytes;
+    budgets.host_source = "auto: " + limit.source;
+  }
+  if (memory.device_budget) {
+    budgets.device = memory.device_budget->count;
+  } else if (free_device_bytes) {
+    budgets.device = *free_device_bytes > device_reserve ? *free_device_bytes - device_reserve : 0;
+    budgets.device_source = "auto: the device's free memory, less 1 GiB";
+  }
+  if (memory.groups) budgets.groups = *memory.groups == Groups::on;
+  budgets.write_back_every = memory.write_back_every;
+  if (memory.buffers) budgets.buffers = static_cast<int>(*memory.buffers);
+  return budgets;
+}
+
+MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const TensorTable& table, const LoadedData& data,
+                    int threads, const MemorySources& sources, std::optional<std::uint64_t> free_device_bytes) {
+  const auto [step, evaluation] = largest_passes(config, data);
+  Workload work;
+  work.model = model;
+  work.storage = config.precision.storage;
+  work.compute = config.precision.compute;
+  work.round_every = update_rule(config).round_every;
+  work.batch = {std::max(step.evaluations, evaluation.evaluations), std::max(step.tokens, evaluation.tokens),
+                std::max(step.terms, evaluation.terms)};
+  work.tokens_looked_up = static_cast<std::uint64_t>(work.batch.tokens);
+  const auto bytes = [&](const BatchShape& b) {
+    return activation_bytes(model, b.evaluations, b.tokens, b.terms, threads);
+  };
+  work.host_activations = {{"activations and panels", std::max(bytes(step), bytes(evaluation)), MemoryPlace::host}};
+  return plan_memory(table, work, machine_of(config, free_device_bytes.has_value()),
+                     memory_budgets(config, sources, free_device_bytes));
+}
+
+std::uint64_t store_file_bytes(const TensorTable& table, Storage storage, const MemoryPlan& plan) {
+  return plan.disk_bytes == 0 ? 0 : BlockFile::disk_bytes(make_chunk_table(table, storage), plan.spare_slots);
+}
+
+Traffic disk_traffic_of_run(const RunConfig& config, const LoadedData& data, const MemoryPlan& plan) {
+  const std::uint64_t steps = config.zo.steps, interval = evaluation_interval(config);
+  const std::uint64_t dev_evaluations = 2 + (interval == 0 ? 0 : (steps - 1) / interval);
+  std::uint64_t passes = 0;
+  if (data.dev) passes += dev_evaluations * evaluation_passes(data.dev->examples);
+  if (data.test) passes += 2 * evaluation_passes(data.test->examples);
+  return {(steps + passes) * plan.disk.read, plan.disk_bytes + steps * plan.disk.written};
+}
+
+}  // namespace distzo2

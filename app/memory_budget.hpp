@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "app/loading.hpp"
+#include "app/run_config.hpp"
+#include "core/memory_plan.hpp"
+#include "io/host_memory.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace distzo2 {
+
+/// The most that steps and evaluations of these data pack into one pass.
+struct LargestPasses {
+  BatchShape step, evaluation;
+};
+LargestPasses largest_passes(const RunConfig& config, const LoadedData& data);
+
+/// The deck's `memory` sublist, and what `sources` say of the host where it leaves the host's budget open. A device's
+/// budget that is left open is `free_device_bytes` less 1 GiB.
+MemoryBudgets memory_budgets(const RunConfig& config, const MemorySources& sources,
+                             std::optional<std::uint64_t> free_device_bytes = std::nullopt);
+
+/// Where everything of this deck's run will be, before anything is allocated. `free_device_bytes`: a device computes.
+/// Throws Error (usage) for a budget that cannot hold the minimum.
+MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const TensorTable& table, const LoadedData& data,
+                    int threads, const MemorySources& sources,
+                    std::optional<std::uint64_t> free_device_bytes = std::nullopt);
+
+/// Bytes of the disk store that the plan asks for; 0 where nothing is on disk.
+std::uint64_t store_file_bytes(const TensorTable& table, Storage storage, const MemoryPlan& plan);
+
+/// Bytes that the disk tier moves in a whole run: steps, evaluations on dev and test sets, and first the import of the
+/// base model into the store.
+Traffic disk_traffic_of_run(const RunConfig& config, const LoadedData& data, const MemoryPlan& plan);
+
+}  // namespace distzo2

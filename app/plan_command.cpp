@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/commands.hpp"
+#include "app/plan_report.hpp"
+#include "core/kernels/gemm_kokkosblas.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace distzo2 {
+
+ExitCode plan_command(const PlanOptions& options, const RunConfig& config) {
+  // 1. Dimensions and lengths: no weight is read, nothing is allocated.
+  const ModelConfig model = model_config(config.model);
+  const TensorTable table = tensor_table(model);
+  const LoadedData data = load_data(config, model, Sets::all);
+  const PlannedRun run{config, model, table, data};
+
+  // 2. The plan.
+  const MemoryPlan plan =
+      plan_run(config, model, table, data, host_concurrency(), machine_memory_sources(), options.gpu_bytes);
+  if (options.deck.json) {
+    fmt::print("{}\n", plan_object(run, plan).dump(2));
+    return ExitCode::done;
+  }
+  fmt::print("model     {}\n", describe(model, table));
+  const BatchShape step = largest_passes(config, data).step;
+  if (data.train)
+    fmt::print("step      {} evaluations of {} sequences, at most {} tokens and {} loss terms\n", step.evaluations,
+               config.zo.batch, step.tokens, step.terms);
+  for (const std::string& line : plan_lines(run, plan)) fmt::print("{}\n", line);
+  return ExitCode::done;
+}
+
+}  // namespace distzo2

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/plan_report.hpp"
+
+#include "io/units.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <filesystem>
+
+namespace distzo2 {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+/// Units and bytes of a tier.
+struct TierRow {
+  Tier tier;
+  int units = 0, blocks = 0;
+  std::uint64_t bytes = 0;
+};
+
+std::array<TierRow, 3> tier_rows(const MemoryPlan& plan) {
+  std::array<TierRow, 3> rows{{{Tier::resident}, {Tier::host}, {Tier::disk}}};
+  const auto& begin = plan.placement.unit_begin;
+  for (std::size_t b = 0; b + 1 < begin.size(); ++b)
+    for (int i = begin[b]; i < begin[b + 1]; ++i) {
+      const Unit& u = plan.placement.units[static_cast<std::size_t>(i)];
+      TierRow& row = rows[static_cast<std::size_t>(u.tier)];
+      ++row.units;
+      row.bytes += u.bytes;
+      row.blocks += i == begin[b] && b > 0 && b + 2 < begin.size() ? 1 : 0;
+    }
+  return rows;
+}
+
+/// Where the store will lie, and how much room there is; the nearest folder that exists says.
+struct Scratch {
+  fs::path folder;
+  std::uint64_t needed = 0, free = 0;
+};
+
+Scratch scratch_of(const PlannedRun& run, const MemoryPlan& plan) {
+  const RunConfig& config = run.config;
+  Scratch scratch;
+  scratch.needed = store_file_bytes(run.table, config.precision.storage, plan);
+  scratch.folder = !config.memory.scratch_folder.empty() ? config.memory.scratch_folder
+                   : !config.output.folder.empty()       ? config.output.folder / "store"
+                                                         : fs::current_path() / "runs";
+  for (fs::path at = scratch.folder;; at = at.parent_path()) {
+    std::error_code error;
+    const fs::space_info space = fs::space(at, error);
+    if (!error) scratch.free = space.available;
+    if (!error || at == at.parent_path()) return scratch;
+  }
+}
+
+const char* text_of(Machine machine) {
+  return machine == Machine::host ? "host" : machine == Machine::staged_host ? "host with staging" : "device";
+}
+
+Json traffic_object(const Traffic& t) {
+  return {{"read", t.read}, {"written", t.written}};
+}
+
+/// Terms that lie in one place, and their sum with what bounds it.
+void add_place(std::vector<std::string>& lines, const MemoryPlan& plan, MemoryPlace place, std::uint64_t budget,
+               const std::string& source) {
+  lines.emplace_back(place == MemoryPlace::device ? "device memory" : "host memory");
+  for (const MemoryTerm& t : plan.terms)
+    if (t.place == place) lines.push_back(fmt::format("  {:<34} {:>10}", t.name, bytes_text(t.bytes)));
+  lines.push_back(
+      fmt::format("  {:<34} {:>10} of {} ({})", "all", bytes_text(plan.total(place)), bytes_text(budget), source));
+}
+
+std::string streaming_text(const Placement& p) {
+  if (!p.streams_any()) return "nothing streams";
+  const std::string stored = p.write_back_every == 1 ? "step" : fmt::format("{} steps", p.write_back_every);
+  return fmt::format("streaming by {} through {} buffers of {}, stored every {}",
+                     p.groups ? "matrices" : "whole blocks", p.buffers, bytes_text(p.buffer_bytes), stored);
+}
+
+}  // namespace
+
+std::vector<std::string> plan_lines(const PlannedRun& run, const MemoryPlan& plan) {
+  // 1. Tiers.
+  std::vector<std::string> lines{fmt::format("{:<10} {:>7} {:>7} {:>11}", "tier", "blocks", "units", "parameters")};
+  for (const TierRow& row : tier_rows(plan))
+    lines.push_back(
+        fmt::format("{:<10} {:>7} {:>7} {:>11}", name_of(row.tier), row.blocks, row.units, bytes_text(row.bytes)));
+  lines.push_back(streaming_text(plan.placement));
+
+  // 2. Terms.
+  if (plan.machine == Machine::device)
+    add_place(lines, plan, MemoryPlace::device, plan.device_budget, plan.device_source);
+  if (plan.machine == Machine::staged_host)
+    lines.push_back(fmt::format("device budget {} of parameters and buffers ({})", bytes_text(plan.device_budget),
+                                plan.device_source));
+  add_place(lines, plan, MemoryPlace::host, plan.host_budget, plan.host_source);
+
+  // 3. What moves, and room for it.
+  if (plan.placement.staging && plan.placement.streams_any())
+    lines.push_back(fmt::format("step      {} up and {} down between host and {}", bytes_text(plan.link.read),
+                                bytes_text(plan.link.written), plan.machine == Machine::device ? "device" : "buffers"));
+  if (plan.disk_bytes == 0) return lines;
+  const Traffic all = disk_traffic_of_run(run.config, run.data, plan);
+  const Scratch scratch = scratch_of(run, plan);
+  lines.push_back(fmt::format("step      reads {} from disk, writes {}", bytes_text(plan.disk.read),
+                              bytes_text(plan.disk.written)));
+  lines.push_back(fmt::format("run       {} steps: reads {} from disk, writes {}", run.config.zo.steps,
+                              bytes_text(all.read), bytes_text(all.written)));
+  lines.push_back(fmt::format("scratch   {} needed in {}, {} are free{}", bytes_text(scratch.needed),
+                              scratch.folder.string(), bytes_text(scratch.free),
+                              scratch.free < scratch.needed ? ": not enough" : ""));
+  return lines;
+}
+
+nlohmann::ordered_json plan_object(const PlannedRun& run, const MemoryPlan& plan) {
+  Json tiers = Json::object(), terms = Json::array();
+  for (const TierRow& row : tier_rows(plan))
+    tiers[name_of(row.tier)] = {{"units", row.units}, {"blocks", row.blocks}, {"bytes", row.bytes}};
+  for (const MemoryTerm& t : plan.terms)
+    terms.push_back(
+        {{"name", t.name}, {"bytes", t.bytes}, {"where", t.place == MemoryPlace::device ? "device" : "host"}});
+  const auto place = [&](MemoryPlace where, std::uint64_t budget, const std::string& source) {
+    return Json{{"bytes", plan.total(where)}, {"budget", budget}, {"source", source}};
+  };
+  const Placement& p = plan.placement;
+  const Scratch scratch = scratch_of(run, plan);
+  return {{"model", describe(run.model, run.table)},
+          {"parameters", run.table.parameters},
+          {"machine", text_of(plan.machine)},
+          {"streams", p.streams_any()},
+          {"groups", p.groups},
+          {"buffers", p.buffers},
+          {"buffer_bytes", p.buffer_bytes},
+          {"vector_buffer_bytes", p.vector_buffer_bytes},
+          {"write_back_every", p.write_back_every},
+          {"tiers", tiers},
+          {"terms", terms},
+          {"device", place(MemoryPlace::device, plan.device_budget, plan.device_source)},
+          {"host", place(MemoryPlace::host, plan.host_budget, plan.host_source)},
+          {"step", {{"link", traffic_object(plan.link)}, {"disk", traffic_object(plan.disk)}}},
+          {"run",
+           {{"steps", run.config.zo.steps}, {"disk", traffic_object(disk_traffic_of_run(run.config, run.data, plan))}}},
+          {"scratch",
+           {{"folder", scratch.folder.string()}, {"needed_bytes", scratch.needed}, {"free_bytes", scratch.free}}}};
+}
+
+}  // namespace distzo2

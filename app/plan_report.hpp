@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "app/memory_budget.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <vector>
+
+namespace distzo2 {
+
+/// What a plan is of.
+struct PlannedRun {
+  const RunConfig& config;
+  const ModelConfig& model;
+  const TensorTable& table;
+  const LoadedData& data;
+};
+
+/// For people: tiers, terms with the limit that bound, what moves in a step and in the run, room on the disk.
+std::vector<std::string> plan_lines(const PlannedRun& run, const MemoryPlan& plan);
+
+/// The same for programs; bytes are whole numbers.
+nlohmann::ordered_json plan_object(const PlannedRun& run, const MemoryPlan& plan);
+
+}  // namespace distzo2

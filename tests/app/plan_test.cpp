@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `distzo2 plan` says where everything will lie, for any size, without allocating any of it.
+#include <gtest/gtest.h>
+
+#include "tests/support/tiny_project.hpp"
+
+namespace distzo2 {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+fs::path deck(const std::string& name) {
+  return fs::path(DISTZO2_SOURCE_DIR) / "inputs/streaming" / name;
+}
+
+Json plan_of(const std::string& name, const std::vector<std::string>& more = {}) {
+  const TinyProject project;
+  std::vector<std::string> words{"plan", deck(name).string(), "--json"};
+  words.insert(words.end(), more.begin(), more.end());
+  return project.json(words);
+}
+
+std::uint64_t bytes(const Json& plan, const char* tier) {
+  return plan.at("tiers").at(tier).at("bytes").get<std::uint64_t>();
+}
+
+std::uint64_t sum_of_terms(const Json& plan, const std::string& where) {
+  std::uint64_t sum = 0;
+  for (const Json& term : plan.at("terms"))
+    if (term.at("where") == where) sum += term.at("bytes").get<std::uint64_t>();
+  return sum;
+}
+
+TEST(Plan, every_deck_of_streaming_has_one_within_its_budgets) {
+  int decks = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(deck(""))) {
+    SCOPED_TRACE(entry.path().filename().string());
+    const Json plan = plan_of(entry.path().filename().string());
+    EXPECT_EQ(sum_of_terms(plan, "host"), plan.at("host").at("bytes"));
+    EXPECT_LE(plan.at("host").at("bytes"), plan.at("host").at("budget"));
+    EXPECT_EQ(plan.at("host").at("source"), "memory/host budget");
+    ++decks;
+  }
+  EXPECT_EQ(decks, 6);
+}
+
+TEST(Plan, the_decks_use_the_tiers_that_they_are_named_for) {
+  const Json resident = plan_of("resident.yaml");
+  EXPECT_EQ(bytes(resident, "host") + bytes(resident, "disk"), 0u);
+  const Json staged = plan_of("staged.yaml");
+  EXPECT_GT(bytes(staged, "resident"), 0u);
+  EXPECT_GT(bytes(staged, "host"), 0u);
+  EXPECT_EQ(bytes(staged, "disk"), 0u);
+  EXPECT_EQ(staged.at("machine"), "host with staging");
+  const Json disk = plan_of("disk.yaml");
+  EXPECT_GT(bytes(disk, "disk"), 8'000'000'000u);
+  EXPECT_GT(disk.at("scratch").at("needed_bytes"), bytes(disk, "disk"));
+  EXPECT_EQ(disk.at("run").at("disk").at("read"), 2 * disk.at("step").at("disk").at("read").get<std::uint64_t>());
+}
+
+TEST(Plan, a_gpu_holds_opt_13b_and_opt_175b) {
+  const Json small = plan_of("opt_13b_one_gpu.yaml", {"--gpu", "8 GB"});
+  EXPECT_EQ(small.at("machine"), "device");
+  EXPECT_LE(small.at("device").at("bytes"), 8'000'000'000u);
+  EXPECT_EQ(sum_of_terms(small, "device"), small.at("device").at("bytes"));
+  const Json large = plan_of("opt_175b_one_gpu.yaml", {"--gpu", "24 GB"});
+  EXPECT_EQ(bytes(large, "disk"), 0u);
+  EXPECT_LE(large.at("device").at("bytes"), 22'000'000'000u);
+  const Json disk = plan_of("opt_175b_disk.yaml", {"--gpu", "24 GB"});
+  EXPECT_GT(bytes(disk, "disk"), 200'000'000'000u);
+  const Json groups = plan_of("opt_175b_one_gpu.yaml", {"--gpu", "24 GB", "--set", "memory/device budget=8 GB"});
+  EXPECT_EQ(groups.at("groups"), true);
+  EXPECT_LE(groups.at("device").at("bytes"), 8'000'000'000u);
+  const Json automatic = plan_of("opt_13b_one_gpu.yaml", {"--gpu", "40 GB", "--set", "memory/device budget=auto"});
+  EXPECT_EQ(automatic.at("device").at("budget"), 40'000'000'000u - (1u << 30));
+  EXPECT_EQ(bytes(automatic, "host"), 0u);
+}
+
+TEST(Plan, says_what_bounds_and_what_would_do) {
+  const TinyProject project;
+  const ProgramResult text = project.run({"plan", deck("disk.yaml").string()});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  for (const char* part :
+       {"resident", "disk", "streaming by whole blocks", "4.0 GiB (memory/host budget)", "scratch", "2 steps: reads"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << " is not in: " << text.out;
+  const ProgramResult small = project.run({"plan", deck("disk.yaml").string(), "--set", "memory/host budget=100 MiB"});
+  EXPECT_EQ(small.exit_code, 2);
+  EXPECT_NE(small.err.find("memory/host budget: 100 MiB cannot hold"), std::string::npos) << small.err;
+  EXPECT_NE(small.err.find("the smallest that would do is "), std::string::npos) << small.err;
+  const ProgramResult no_unit = project.run({"plan", deck("disk.yaml").string(), "--gpu", "80"});
+  EXPECT_EQ(no_unit.exit_code, 2);
+  EXPECT_NE(no_unit.err.find("\"80\" is no amount of memory"), std::string::npos) << no_unit.err;
+}
+
+TEST(Plan, a_model_from_a_folder_is_planned_with_its_data) {
+  const TinyProject project;
+  const Json plan = project.json({"plan", "deck.yaml", "--json"});
+  EXPECT_EQ(bytes(plan, "host") + bytes(plan, "disk"), 0u);
+  EXPECT_FALSE(fs::exists(project.path("run")));
+  // With a budget of its own the tiny model is staged, and its dev and test sets are passes as well.
+  const Json staged = project.json({"plan", "deck.yaml", "--json", "--set", "memory/staging=always"});
+  EXPECT_GT(bytes(staged, "host"), 0u);
+  EXPECT_EQ(staged.at("device").at("source"), "the least that works");
+}
+
+}  // namespace
+}  // namespace distzo2
