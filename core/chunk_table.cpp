@@ -10,14 +10,15 @@ std::size_t vectors_offset(const Block& block, Storage storage) {
   return static_cast<std::size_t>(block.vectors_first - block.first) * bytes_of(storage);
 }
 
-std::int64_t rows_of_chunk(const Tensor& tensor, Storage storage) {
+std::int64_t rows_of_chunk(const Tensor& tensor, Storage storage, std::size_t target_bytes) {
   const auto row_bytes = static_cast<std::size_t>(tensor.cols) * bytes_of(storage);
-  const auto granules = static_cast<std::int64_t>(chunk_target_bytes / row_bytes) / chunk_row_granule;
+  const auto granules = static_cast<std::int64_t>(target_bytes / row_bytes) / chunk_row_granule;
   return std::max<std::int64_t>(granules, 1) * chunk_row_granule;
 }
 
-void append_matrix(ChunkTable& table, const Block& block, const Tensor& tensor, int index, Storage storage) {
-  const std::int64_t step = rows_of_chunk(tensor, storage);
+void append_matrix(ChunkTable& table, const Block& block, const Tensor& tensor, int index, Storage storage,
+                   std::size_t target_bytes) {
+  const std::int64_t step = rows_of_chunk(tensor, storage, target_bytes);
   for (std::int64_t row = 0; row < tensor.rows; row += step) {
     Chunk c;
     c.block = tensor.block;
@@ -45,14 +46,14 @@ std::size_t image_offset(const Block& block, const Tensor& tensor, Storage stora
                              static_cast<std::size_t>(tensor.first - block.vectors_first) * sizeof(float);
 }
 
-ChunkTable make_chunk_table(const TensorTable& table, Storage storage) {
+ChunkTable make_chunk_table(const TensorTable& table, Storage storage, std::size_t target_bytes) {
   ChunkTable result;
   for (int b = 0; b < std::ssize(table.blocks); ++b) {
     const Block& block = table.blocks[static_cast<std::size_t>(b)];
     result.block_begin.push_back(static_cast<int>(result.chunks.size()));
     int i = block.tensor_begin;
     for (; i < block.tensor_end && table.tensors[static_cast<std::size_t>(i)].matrix; ++i)
-      append_matrix(result, block, table.tensors[static_cast<std::size_t>(i)], i, storage);
+      append_matrix(result, block, table.tensors[static_cast<std::size_t>(i)], i, storage, target_bytes);
     if (i == block.tensor_end) continue;
     Chunk vectors;
     vectors.block = b;

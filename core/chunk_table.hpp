@@ -39,6 +39,6 @@ struct ChunkTable {
 constexpr std::int64_t chunk_row_granule = 64;
 constexpr std::size_t chunk_target_bytes = std::size_t{4} << 20;
 
-ChunkTable make_chunk_table(const TensorTable& table, Storage storage);
+ChunkTable make_chunk_table(const TensorTable& table, Storage storage, std::size_t target_bytes = chunk_target_bytes);
 
 }  // namespace distzo2

@@ -20,12 +20,13 @@ TensorTable tensor_table(const ModelConfig& config) {
 }
 
 struct Engine::Impl {
-  Impl(ModelConfig model, UpdateRule rule, Compute c)
+  Impl(ModelConfig model, UpdateRule rule, Compute c, const Placement& placement, BlockStorage* disk,
+       const UnitPipeline::Options& options)
       : config(std::move(model)),
         family(family_of(config.family)),
         compute(c),
         arena(make_kokkos_arena()),
-        store(family.table(config), rule, *arena),
+        store(family.table(config), rule, *arena, placement, disk, options),
         head_matrix(family.head_matrix(config, store.table())),
         panels(exec) {}
 
@@ -47,25 +48,19 @@ struct Engine::Impl {
 
   int last_block() const { return static_cast<int>(store.table().blocks.size()) - 1; }
 
+  /// Opens a block. What no GEMM passes over is brought up to date at once: vectors, and lookup tables in memory. A
+  /// tied embedding is left to the head's pass; lookups replay its pending records for the rows that they read.
   std::span<const Weight> weights_of(int block) {
+    store.open_block(block);
     const Block& b = store.table().blocks[static_cast<std::size_t>(block)];
     weights.clear();
     for (int i = b.tensor_begin; i < b.tensor_end; ++i) {
-      // What no GEMM passes over is brought up to date beforehand: vectors, and the rows of lookup tables. A tied
-      // embedding is left to the head's pass; lookups replay its pending record for the rows that they read.
-      const bool looked_up = block == 0 && i != head_matrix;
+      const bool looked_up = block == 0 && i != head_matrix && !store.streams_tensor(i);
       if (looked_up || !store.table().tensors[static_cast<std::size_t>(i)].matrix) store.apply_pending(i);
-      if (i != head_matrix) store.sample_rounding_of(i);
       weights.push_back(store.weight(i));
+      if (i != head_matrix && weights.back().data != nullptr) store.sample_rounding_of(weights.back());
     }
     return weights;
-  }
-
-  /// The matrices of this block but the head's were passed over by `linear`, which wrote them back.
-  void absorb(int block) {
-    const Block& b = store.table().blocks[static_cast<std::size_t>(block)];
-    for (int i = b.tensor_begin; i < b.tensor_end; ++i)
-      if (i != head_matrix) store.absorbed(i);
   }
 
   /// The tokens that loss terms read, each once, and the terms as the head sees them: one-token candidates of an
@@ -90,28 +85,48 @@ struct Engine::Impl {
     // 1. The residual stream of all evaluations.
     StageContext ctx{exec,        config,  batch,
                      p,           compute, hidden.shape(evaluations, batch.tokens(), width(config.hidden)),
-                     activations, panels};
-    // 2. Embedding.
-    family.embedding(ctx, weights_of(0));
-    absorb(0);
+                     activations, panels,  store};
+    // 2. Embedding: where it is streamed, the rows that the batch looks up.
+    store.begin_pass(head_matrix);
+    weights_of(0);
+    constexpr int token_table = 0;
+    if (store.streams_tensor(token_table)) weights[token_table] = store.gather_rows(token_table, batch.ids);
+    family.embedding(ctx, weights);
     // 3. Decoder blocks.
     for (int layer = 0; layer < config.layers; ++layer) {
       family.block(ctx, weights_of(layer + 1), layer);
-      absorb(layer + 1);
+      store.close_block(layer + 1);
     }
     // 4. The rows that the loss terms read, normed.
     const Rows rows = head_rows.shape(evaluations, static_cast<int>(head_tokens.size()),
                                       width(store.table().tensors[static_cast<std::size_t>(head_matrix)].cols));
     family.head(ctx, weights_of(last_block()), head_tokens, rows);
-    absorb(last_block());
     return rows;
+  }
+
+  /// use(rows of the head matrix, first row) for all of it, a unit at a time; then the pass is over.
+  template <class Use>
+  void pass_over_head(const Use& use) {
+    for (const int unit : store.units_of(head_matrix)) {
+      store.open(unit);
+      const Weight w = store.rows_in(head_matrix, unit);
+      const std::int64_t first_row = store.first_row(head_matrix, unit);
+      if (first_row == 0) store.sample_rounding_of(w);
+      use(w, first_row);
+      store.absorbed_rows(head_matrix, unit);
+      store.close(unit);
+    }
+    store.end_pass();
   }
 
   static int width(std::int64_t features) { return static_cast<int>(features); }
 };
 
 Engine::Engine(ModelConfig config, UpdateRule rule, Compute compute)
-    : impl_(std::make_unique<Impl>(std::move(config), rule, compute)) {}
+    : Engine(config, rule, compute, resident_placement(tensor_table(config), rule.storage), nullptr) {}
+Engine::Engine(ModelConfig config, UpdateRule rule, Compute compute, const Placement& placement, BlockStorage* disk,
+               const UnitPipeline::Options& options)
+    : impl_(std::make_unique<Impl>(std::move(config), rule, compute, placement, disk, options)) {}
 Engine::~Engine() = default;
 
 const ModelConfig& Engine::config() const {
@@ -128,10 +143,9 @@ void Engine::forward(const PackedBatch& batch, const Perturbation& perturbation,
   Impl& m = *impl_;
   m.gather_head(batch);
   const Rows rows = m.run_stages(batch, perturbation);
-  m.store.sample_rounding_of(m.head_matrix);
-  linear_log_prob(m.exec, log_prob.data(), rows, m.head_terms, m.store.weight(m.head_matrix), perturbation, m.compute,
-                  m.panels);
-  m.store.absorbed(m.head_matrix);
+  LogProbHead head(m.exec, rows, m.head_terms, perturbation, m.compute, m.panels);
+  m.pass_over_head([&](const Weight& w, std::int64_t first_row) { head.add(w, first_row); });
+  head.finish(log_prob.data());
 }
 
 void Engine::logits(const PackedBatch& batch, const Perturbation& perturbation, std::span<float> logits) {
@@ -139,12 +153,12 @@ void Engine::logits(const PackedBatch& batch, const Perturbation& perturbation, 
   m.head_tokens.clear();
   for (const LossTerm& term : batch.terms) m.head_tokens.push_back(term.token);
   const Rows rows = m.run_stages(batch, perturbation);
-  m.store.sample_rounding_of(m.head_matrix);
-  const Weight w = m.store.weight(m.head_matrix);
-  const std::int64_t per_evaluation = rows.tokens * w.rows;
-  const Rows out{logits.data(), rows.evaluations, rows.tokens, static_cast<int>(w.rows), w.rows, per_evaluation};
-  linear(m.exec, {{out, w}}, rows, perturbation, m.compute, m.panels);
-  m.store.absorbed(m.head_matrix);
+  const std::int64_t vocab = m.store.table().tensors[static_cast<std::size_t>(m.head_matrix)].rows;
+  const Rows out{logits.data(), rows.evaluations, rows.tokens, static_cast<int>(vocab), vocab, rows.tokens * vocab};
+  m.pass_over_head([&](const Weight& w, std::int64_t first_row) {
+    linear(m.exec, {{out.columns(static_cast<int>(first_row), static_cast<int>(w.rows)), w}}, rows, perturbation,
+           m.compute, m.panels);
+  });
 }
 
 std::size_t Engine::activation_bytes() const {
@@ -188,11 +202,11 @@ std::size_t activation_bytes(const ModelConfig& config, int evaluations, int tok
       columns = std::max(columns, t.cols);
     }
   const std::int64_t e = evaluations;
-  const std::int64_t partials = 2 * (pieces_of<std::int64_t>(head_matrix.rows, panel_rows(head_matrix.cols)) + 1);
+  const std::int64_t partials = log_prob_partials(e * terms, head_matrix.rows, head_matrix.cols);
   const std::int64_t floats = e * round_up(tokens, row_tile) * config.hidden      // residual stream
                               + e * round_up(terms, row_tile) * head_matrix.cols  // the head's rows
-                              + e * terms * (partials * 2 + 1)            // its softmax, in double; the targets' logits
-                              + e * round_up(tokens, row_tile) * columns  // inputs rounded to bf16, at most
+                              + 4 * partials + 6 * e * terms                      // its softmax, in double
+                              + e * round_up(tokens, row_tile) * columns          // inputs rounded to bf16, at most
                               + threads * (4 * panel + row_tile * panel_rows(0) + 2 * chunk_elements);
   return static_cast<std::size_t>(floats) * sizeof(float) + stage_bytes(config, evaluations, tokens, terms, threads);
 }

@@ -29,6 +29,9 @@ TensorTable tensor_table(const ModelConfig& config);
 class Engine {
 public:
   Engine(ModelConfig config, UpdateRule rule, Compute compute);
+  /// Parameters on the tiers that `placement` says (of `make_units`); `disk` as ParameterStore takes it.
+  Engine(ModelConfig config, UpdateRule rule, Compute compute, const Placement& placement, BlockStorage* disk,
+         const UnitPipeline::Options& options = {});
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

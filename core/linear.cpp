@@ -157,6 +157,14 @@ void for_each_panel(const HostExec& exec, const char* label, std::span<const Pro
 
 }  // namespace
 
+Weight rows_of(const Weight& w, std::int64_t begin, std::int64_t end) {
+  Weight rows = w;
+  rows.data += static_cast<std::size_t>(begin * w.cols) * bytes_of(w.storage);
+  rows.first += static_cast<std::uint64_t>(begin * w.cols);
+  rows.rows = end - begin;
+  return rows;
+}
+
 void linear(const HostExec& exec, std::initializer_list<Product> products, const Rows& x, const Perturbation& p,
             Compute compute, PanelScratch& scratch) {
   for_each_panel(exec, "distzo2::linear", {products.begin(), products.size()}, x, p, compute, scratch,
@@ -187,11 +195,8 @@ void linear(const HostExec& exec, std::initializer_list<Product> products, const
 
 namespace {
 
-/// What a panel knows of a row's softmax: its largest logit, the sum of exp(logit - largest).
-struct Partial {
-  double largest = -std::numeric_limits<double>::infinity();
-  double sum = 0.0;
-};
+/// A row's softmax so far: its largest logit, the sum of exp(logit - largest).
+using Partial = SoftmaxPartial;
 
 /// In an order that n alone fixes; the sum in double.
 Partial panel_softmax(const float* logits, int n) {
@@ -216,62 +221,101 @@ Partial panel_softmax(const float* logits, int n) {
 
 }  // namespace
 
-void linear_log_prob(const HostExec& exec, double* log_prob, const Rows& x, std::span<const HeadTerm> terms,
-                     const Weight& w, const Perturbation& p, Compute compute, PanelScratch& scratch) {
-  // A partial a panel and row, merged in panel order below: the bits do not depend on which thread had which panel.
-  const int panels = pieces_of(static_cast<int>(w.rows), panel_rows(w.cols));
-  const std::int64_t rows = static_cast<std::int64_t>(x.evaluations) * x.tokens;
-  const auto term_count = static_cast<int>(terms.size());
-  std::vector<double>& partials = scratch.partials();
-  const auto wanted = static_cast<std::size_t>(rows * 2 * (panels + 1));
-  if (partials.size() < wanted) partials.resize(wanted);
-  auto* partial = reinterpret_cast<Partial*>(partials.data());
-  Partial* whole = partial + rows * panels;
+LogProbHead::LogProbHead(const HostExec& exec, const Rows& x, std::span<const HeadTerm> terms, const Perturbation& p,
+                         Compute compute, PanelScratch& scratch)
+    : exec_(exec), x_(x), terms_(terms), p_(p), compute_(compute), scratch_(scratch) {
+  const auto rows = static_cast<std::size_t>(x.evaluations) * static_cast<std::size_t>(x.tokens);
+  scratch.softmax.assign(rows, {});
+  scratch.target_logit.resize(static_cast<std::size_t>(x.evaluations) * terms.size());
   // Terms by target: a panel picks up the logits of the few that lie in it.
-  std::vector<float>& target_logits = scratch.target_logits();
-  target_logits.resize(static_cast<std::size_t>(x.evaluations) * terms.size());
-  std::vector<int>& by_target = scratch.by_target();
-  by_target.resize(terms.size());
-  std::iota(by_target.begin(), by_target.end(), 0);
-  const auto target_of = [&](int i) { return terms[static_cast<std::size_t>(i)].target; };
-  std::ranges::sort(by_target, {}, target_of);
+  scratch.by_target.resize(terms.size());
+  std::iota(scratch.by_target.begin(), scratch.by_target.end(), 0);
+  std::ranges::sort(scratch.by_target, {}, [&](int i) { return terms[static_cast<std::size_t>(i)].target; });
+}
+
+namespace {
+
+/// Panels that leave their partials before these are merged.
+int panels_a_round(std::int64_t rows) {
+  constexpr std::int64_t most_partials = std::int64_t{1} << 20, fewest_panels = 64;
+  return static_cast<int>(std::max(most_partials / rows, fewest_panels));
+}
+
+}  // namespace
+
+std::int64_t log_prob_partials(std::int64_t rows, std::int64_t head_rows, std::int64_t cols) {
+  return rows * std::min(panels_a_round(rows), pieces_of(static_cast<int>(head_rows), panel_rows(cols)));
+}
+
+void LogProbHead::add(const Weight& w, std::int64_t first_row) {
+  // In rounds: each panel leaves a partial a row, merged in panel order whichever thread had which panel.
+  const int height = panel_rows(w.cols);
+  const int round = panels_a_round(static_cast<std::int64_t>(x_.evaluations) * x_.tokens);
+  const int panels = pieces_of(static_cast<int>(w.rows), height);
+  for (int begin = 0; begin < panels; begin += round) {
+    const int end = std::min(begin + round, panels);
+    const std::int64_t row = std::int64_t{begin} * height;
+    add_panels(rows_of(w, row, std::min<std::int64_t>(std::int64_t{end} * height, w.rows)), first_row + row,
+               end - begin);
+  }
+}
+
+void LogProbHead::add_panels(const Weight& w, std::int64_t first_row, int panels) {
+  const std::int64_t rows = static_cast<std::int64_t>(x_.evaluations) * x_.tokens;
+  const auto term_count = static_cast<std::int64_t>(terms_.size());
+  const auto wanted = static_cast<std::size_t>(rows * panels);
+  if (scratch_.partials.size() < wanted) scratch_.partials.resize(wanted);
+  Partial* const partial = scratch_.partials.data();
+  double* const target_logit = scratch_.target_logit.data();
+  const std::vector<int>& by_target = scratch_.by_target;
+  const auto target_of = [&](int i) { return terms_[static_cast<std::size_t>(i)].target; };
+  const Rows& x = x_;
 
   const Product product{{}, w};
-  for_each_panel(exec, "distzo2::linear_log_prob", {&product, 1}, x, p, compute, scratch,
+  for_each_panel(exec_, "distzo2::log_prob_head", {&product, 1}, x, p_, compute_, scratch_,
                  [&](const Panel& panel, const auto& multiply) {
                    const std::int64_t e = panel.evaluation;
                    const int index = panel.row / panel_rows(w.cols);
-                   const auto first = std::ranges::lower_bound(by_target, panel.row, {}, target_of);
+                   const std::int64_t target_begin = first_row + panel.row;
+                   const auto first = std::ranges::lower_bound(by_target, target_begin, {}, target_of);
                    for (int begin = 0; begin < x.tokens; begin += row_tile) {
                      const float* logits = multiply(begin / row_tile);
                      const int end = std::min(begin + row_tile, x.tokens);
                      for (int row = begin; row < end; ++row)
                        partial[(e * x.tokens + row) * panels + index] =
                            panel_softmax(logits + (row - begin) * panel.n, panel.n);
-                     for (auto i = first; i != by_target.end() && target_of(*i) < panel.row + panel.n; ++i) {
-                       const HeadTerm& term = terms[static_cast<std::size_t>(*i)];
+                     for (auto i = first; i != by_target.end() && target_of(*i) < target_begin + panel.n; ++i) {
+                       const HeadTerm& term = terms_[static_cast<std::size_t>(*i)];
                        if (term.row >= begin && term.row < end)
-                         target_logits[static_cast<std::size_t>(e * term_count + *i)] =
-                             logits[(term.row - begin) * panel.n + term.target - panel.row];
+                         target_logit[e * term_count + *i] =
+                             static_cast<double>(logits[(term.row - begin) * panel.n + term.target - target_begin]);
                      }
                    }
                  });
 
-  Kokkos::parallel_for("distzo2::linear_log_prob::merge",
-                       Kokkos::RangePolicy<HostExec, Kokkos::IndexType<std::int64_t>>(exec, 0, rows),
-                       [=](std::int64_t i) {
-                         const Partial* of_row = partial + i * panels;
-                         Partial all;
-                         for (int j = 0; j < panels; ++j) all.largest = std::max(all.largest, of_row[j].largest);
-                         for (int j = 0; j < panels; ++j)
-                           all.sum += of_row[j].sum * std::exp(of_row[j].largest - all.largest);
-                         whole[i] = all;
-                       });
-  for (std::int64_t e = 0; e < x.evaluations; ++e)
-    for (int i = 0; i < term_count; ++i) {
-      const Partial& of_row = whole[e * x.tokens + terms[static_cast<std::size_t>(i)].row];
-      const auto logit = static_cast<double>(target_logits[static_cast<std::size_t>(e * term_count + i)]);
-      log_prob[e * term_count + i] = logit - of_row.largest - std::log(of_row.sum);
+  Partial* const softmax = scratch_.softmax.data();
+  Kokkos::parallel_for(
+      "distzo2::log_prob_head::merge", Kokkos::RangePolicy<HostExec, Kokkos::IndexType<std::int64_t>>(exec_, 0, rows),
+      [=](std::int64_t i) {
+        Partial all = softmax[i];
+        for (int j = 0; j < panels; ++j) {
+          const Partial& next = partial[i * panels + j];
+          const double largest = std::max(all.largest, next.largest);
+          all.sum = all.sum * std::exp(all.largest - largest) + next.sum * std::exp(next.largest - largest);
+          all.largest = largest;
+        }
+        softmax[i] = all;
+      });
+}
+
+void LogProbHead::finish(double* log_prob) {
+  const auto term_count = static_cast<std::int64_t>(terms_.size());
+  for (std::int64_t e = 0; e < x_.evaluations; ++e)
+    for (std::int64_t i = 0; i < term_count; ++i) {
+      const auto row = static_cast<std::size_t>(e * x_.tokens + terms_[static_cast<std::size_t>(i)].row);
+      const Partial& of_row = scratch_.softmax[row];
+      log_prob[e * term_count + i] =
+          scratch_.target_logit[static_cast<std::size_t>(e * term_count + i)] - of_row.largest - std::log(of_row.sum);
     }
 }
 
@@ -311,8 +355,10 @@ void lookup_rows(const HostExec& exec, const Rows& out, std::span<const std::int
   Kokkos::parallel_for("distzo2::lookup_rows", Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, tokens),
                        [&](int row) {
                          const int thread = token.acquire();
-                         for_each_perturbed_chunk(w, ids[static_cast<std::size_t>(row)] * w.cols, w.cols, p, groups,
-                                                  scratch.thread(thread),
+                         const std::int32_t id = ids[static_cast<std::size_t>(row)];
+                         Weight looked_up = w.gathered ? rows_of(w, row, row + 1) : rows_of(w, id, id + 1);
+                         looked_up.first = w.first + static_cast<std::uint64_t>(id * w.cols);
+                         for_each_perturbed_chunk(looked_up, 0, w.cols, p, groups, scratch.thread(thread),
                                                   [&](int e, std::int64_t i, const float* values, std::int64_t n) {
                                                     float* to = out.row(e, row) + i;
                                                     for (std::int64_t c = 0; c < n; ++c)

@@ -22,6 +22,9 @@ struct Product {
   bool add = false;             // y += x W^T + bias, not y =
 };
 
+/// Rows [begin, end) of a matrix.
+Weight rows_of(const Weight& w, std::int64_t begin, std::int64_t end);
+
 /// For up to three matrices W of equal width at once, so that threads meet once for all: y[e] = x[e] * W[e]^T for every
 /// evaluation e, W[e] = round_C(fma(scale_e, z(t, k_e), theta)): theta is read once, the pending update applied and
 /// written back in the same pass, W made one row panel at a time and multiplied at once. x (evaluations, tokens,
@@ -36,13 +39,36 @@ struct HeadTerm {
   std::int32_t target = 0;
 };
 
-/// log_prob(e, i) = log softmax(W[e] x(e, row_i))[target_i]: logits exist one panel at a time, once a row, however many
-/// terms read it. log_prob (evaluations, terms), x (evaluations, rows, w.cols).
-void linear_log_prob(const HostExec& exec, double* log_prob, const Rows& x, std::span<const HeadTerm> terms,
-                     const Weight& w, const Perturbation& p, Compute compute, PanelScratch& scratch);
+/// log_prob(e, i) = log softmax(W[e] x(e, row_i))[target_i] of a head matrix W that comes in row ranges, in order and
+/// without gaps: logits exist one panel at a time, once a row, however many terms read it; a row's largest logit and
+/// sum of exponentials run on from panel to panel, so that the bits do not depend on the ranges. x (evaluations, rows,
+/// cols).
+class LogProbHead {
+public:
+  LogProbHead(const HostExec& exec, const Rows& x, std::span<const HeadTerm> terms, const Perturbation& p,
+              Compute compute, PanelScratch& scratch);
+  /// The next rows of W, the first of them row `first_row` of it.
+  void add(const Weight& rows, std::int64_t first_row);
+  /// log_prob (evaluations, terms), once all rows were added.
+  void finish(double* log_prob);
+
+private:
+  void add_panels(const Weight& rows, std::int64_t first_row, int panels);
+
+  const HostExec& exec_;
+  const Rows& x_;
+  std::span<const HeadTerm> terms_;
+  const Perturbation& p_;
+  Compute compute_;
+  PanelScratch& scratch_;
+};
+
+/// Partials (one a row and panel) that LogProbHead keeps at a time for so many rows of all evaluations.
+std::int64_t log_prob_partials(std::int64_t rows, std::int64_t head_rows, std::int64_t cols);
 
 /// out(e, j, :) = fma(scale_e, z, theta)(row ids[j], :) in fp32 whatever the compute precision; pending records are
-/// replayed for the rows read and nothing is written. out (evaluations, ids.size(), w.cols); adds to `out` if `add`.
+/// replayed for the rows read and nothing is written; w may hold the rows gathered for `ids` alone. out (evaluations,
+/// ids.size(), w.cols); adds to `out` if `add`.
 void lookup_rows(const HostExec& exec, const Rows& out, std::span<const std::int32_t> ids, const Weight& w,
                  const Perturbation& p, bool add, PanelScratch& scratch);
 

@@ -45,7 +45,8 @@ void PanelScratch::prepare_gemm(std::size_t packed_floats, std::size_t tile_floa
 }
 
 std::size_t PanelScratch::bytes() const {
-  std::size_t floats = rounded_.capacity() + 2 * partials_.capacity() + target_logits_.capacity();
+  std::size_t floats =
+      rounded_.capacity() + 4 * (partials.capacity() + softmax.capacity()) + 2 * target_logit.capacity();
   for (const ThreadPanels& t : threads_) {
     floats += t.theta.capacity() + t.z.capacity() + t.scratch.capacity() + t.packed.capacity() + t.tile.capacity();
     for (const std::vector<float>& v : t.w) floats += v.capacity();

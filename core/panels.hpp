@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace distzo2 {
@@ -41,6 +42,12 @@ struct ThreadPanels {
   double product_s = 0;               // of gemm_s, the products alone, where they are timed
 };
 
+/// A row's softmax so far: its largest logit, the sum of exp(logit - largest).
+struct SoftmaxPartial {
+  double largest = -std::numeric_limits<double>::infinity();
+  double sum = 0.0;
+};
+
 /// All buffers of `linear`, kept between calls: per-thread panels and the activations rounded to the compute precision.
 class PanelScratch {
 public:
@@ -58,21 +65,20 @@ public:
   const std::vector<DirectionGroup>& groups(const Perturbation& p);
   ThreadPanels& thread(int i) { return threads_[static_cast<std::size_t>(i)]; }
   std::vector<ThreadPanels>& threads() { return threads_; }
-  std::vector<float>& rounded() { return rounded_; }     // x in the compute precision
-  std::vector<double>& partials() { return partials_; }  // of linear_log_prob
-  std::vector<int>& by_target() { return by_target_; }   // of linear_log_prob
-  std::vector<float>& target_logits() { return target_logits_; }
+  std::vector<float>& rounded() { return rounded_; }  // x in the compute precision
   std::size_t bytes() const;
   double gemm_flop = 0;
   bool time_products = false;  // split gemm_s: two readings of the clock a tile
+  // Of LogProbHead.
+  std::vector<SoftmaxPartial> partials;  // (rows, panels of a round)
+  std::vector<SoftmaxPartial> softmax;   // (evaluations, rows)
+  std::vector<double> target_logit;      // (evaluations, terms)
+  std::vector<int> by_target;            // terms, by their target
 
 private:
   std::vector<ThreadPanels> threads_;
   std::vector<float> rounded_;
-  std::vector<double> partials_;
-  std::vector<int> by_target_;
-  std::vector<float> target_logits_;  // of linear_log_prob
-  std::vector<Evaluation> grouped_;   // what groups_ was made of
+  std::vector<Evaluation> grouped_;  // what groups_ was made of
   std::vector<DirectionGroup> groups_;
 };
 

@@ -13,79 +13,177 @@
 namespace distzo2 {
 namespace {
 
-class KokkosArena final : public HostArena {
-public:
-  std::shared_ptr<std::byte> allocate(const std::string& label, std::size_t bytes) override {
-    constexpr std::size_t page = 4096;
-    const std::size_t size = bytes + page;
-    const Kokkos::View<std::byte*, Kokkos::HostSpace> memory(
-        Kokkos::view_alloc(HostExec(), label, Kokkos::WithoutInitializing), size);
-    constexpr std::size_t piece = std::size_t{1} << 20;
-    for_each_piece(pieces_of(size, piece), [&](std::size_t i) {  // a view would set byte after byte
-      std::memset(memory.data() + i * piece, 0, std::min(piece, size - i * piece));
-    });
-    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-    std::byte* aligned = memory.data() + (page - address % page) % page;
-    return {aligned, [memory](std::byte*) {}};  // the view lives as long as the pointer
-  }
-};
-
-std::int64_t vectors_offset(const Block& b, Storage s) {
-  return (b.vectors_first - b.first) * static_cast<std::int64_t>(bytes_of(s));
-}
-
 /// Pieces of a tensor's elements that a thread takes at a time.
 constexpr std::int64_t piece_elements = 16 * chunk_elements;
 
-}  // namespace
-
-std::unique_ptr<HostArena> make_kokkos_arena() {
-  return std::make_unique<KokkosArena>();
+std::size_t size(int i) {
+  return static_cast<std::size_t>(i);
 }
 
+}  // namespace
+
 ParameterStore::ParameterStore(TensorTable table, UpdateRule rule, HostArena& arena)
+    : ParameterStore(table, rule, arena, resident_placement(table, rule.storage), nullptr) {}
+
+ParameterStore::ParameterStore(TensorTable table, UpdateRule rule, HostArena& arena, Placement placement,
+                               BlockStorage* disk, const UnitPipeline::Options& options)
     : table_(std::move(table)),
       rule_(rule),
-      version_(table_.tensors.size(), 0),
+      placement_(std::move(placement)),
+      disk_(disk),
+      memory_of_unit_(placement_.units.size(), nullptr),
+      open_(placement_.units.size(), nullptr),
+      chunk_of_tensor_(table_.tensors.size(), 0),
+      unit_of_chunk_(placement_.chunks.chunks.size(), 0),
+      units_of_tensor_(table_.tensors.size()),
+      version_(placement_.chunks.chunks.size(), 0),
       scratch_(std::make_unique<PanelScratch>(HostExec())) {
   scratch_->prepare(piece_elements, 0);
-  for (std::size_t b = 0; b < table_.blocks.size(); ++b) {
-    const Block& block = table_.blocks[b];
-    const auto size = static_cast<std::size_t>(vectors_offset(block, rule_.storage) +
-                                               (block.end - block.vectors_first) * std::int64_t{sizeof(float)});
-    blocks_.push_back(arena.allocate("distzo2::block_" + std::to_string(b), size));
-    bytes_ += size;
+  // Neighbours that stay in memory share an allocation, so that a tensor is in one piece.
+  for (int b = 0; b < std::ssize(table_.blocks); ++b) {
+    const int end = placement_.unit_begin[size(b) + 1];
+    for (int u = placement_.unit_begin[size(b)], next; u < end; u = next) {
+      next = u + 1;
+      if (placement_.units[size(u)].tier == Tier::disk) continue;
+      while (next < end && placement_.units[size(next)].tier != Tier::disk) ++next;
+      const Unit& last = placement_.units[size(next - 1)];
+      const std::size_t begin = placement_.units[size(u)].offset, bytes = last.offset + last.bytes - begin;
+      memory_.push_back(arena.allocate("distzo2::block_" + std::to_string(b), bytes));
+      memory_bytes_ += bytes;
+      for (int i = u; i < next; ++i)
+        memory_of_unit_[size(i)] = memory_.back().get() + (placement_.units[size(i)].offset - begin);
+    }
+  }
+  for (int u = 0; u < std::ssize(placement_.units); ++u) {
+    const Unit& unit = placement_.units[size(u)];
+    for (int c = unit.chunk_begin; c < unit.chunk_end; ++c) {
+      const Chunk& chunk = placement_.chunks.chunks[size(c)];
+      unit_of_chunk_[size(c)] = u;
+      for (int i = chunk.tensor_begin; i < chunk.tensor_end; ++i) {
+        std::vector<int>& units = units_of_tensor_[size(i)];
+        if (units.empty()) chunk_of_tensor_[size(i)] = c;
+        if (units.empty() || units.back() != u) units.push_back(u);
+      }
+      if (unit.tier == Tier::disk && disk_->holds(c)) version_[size(c)] = disk_->version(c);
+    }
+  }
+  seen_ = version_;
+  if (placement_.streams_any()) {
+    std::vector<std::byte*> host(memory_of_unit_);
+    for (std::size_t u = 0; u < host.size(); ++u)
+      if (placement_.units[u].tier != Tier::host) host[u] = nullptr;
+    pipeline_ = std::make_unique<UnitPipeline>(placement_, std::move(host), disk_, arena, options);
   }
 }
 
 ParameterStore::~ParameterStore() = default;
 
-Weight ParameterStore::weight(int tensor) const {
-  const auto index = static_cast<std::size_t>(tensor);
-  const Tensor& t = table_.tensors[index];
-  const Block& block = table_.blocks[static_cast<std::size_t>(t.block)];
+std::size_t ParameterStore::bytes() const {
+  std::size_t total = 0;
+  for (const Block& b : table_.blocks) total += image_bytes(b, rule_.storage);
+  return total;
+}
+
+std::size_t ParameterStore::memory_bytes() const {
+  return memory_bytes_ + (pipeline_ ? pipeline_->buffer_bytes() : 0) + gathered_.capacity() * sizeof(float);
+}
+
+Weight ParameterStore::view(int tensor, int chunk, std::int64_t row_begin, std::int64_t row_end, std::byte* data,
+                            std::uint32_t version) const {
+  const Tensor& t = table_.tensors[size(tensor)];
   const Storage storage = t.matrix ? rule_.storage : Storage::fp32;
-  const std::int64_t at =
-      t.matrix ? (t.first - block.first) * static_cast<std::int64_t>(bytes_of(storage))
-               : vectors_offset(block, rule_.storage) + (t.first - block.vectors_first) * std::int64_t{sizeof(float)};
-  Weight w{blocks_[static_cast<std::size_t>(t.block)].get() + at,
-           storage,
-           t.matrix,
-           t.rows,
-           t.cols,
-           static_cast<std::uint64_t>(t.first),
-           &rule_,
-           std::span<const StepRecord>(records_).subspan(version_[index] - first_record_),
-           0};
+  Weight w{data,     storage,
+           t.matrix, row_end - row_begin,
+           t.cols,   static_cast<std::uint64_t>(t.first + row_begin * t.cols),
+           &rule_,   std::span<const StepRecord>(records_).subspan(version - first_record_),
+           0,        tensor,
+           false};
+  if (data != nullptr) {  // `data` is where the chunk begins
+    const Block& block = table_.blocks[size(t.block)];
+    w.data += image_offset(block, t, rule_.storage) + static_cast<std::size_t>(row_begin * t.cols) * bytes_of(storage);
+    w.data -= placement_.chunks.chunks[size(chunk)].offset;
+  }
+  // One-dimensional tensors keep to the rounding points of the matrices beside them: a unit has one version.
   w.absorb = w.pending.size();
-  if (storage != Storage::fp32)
+  if (rule_.storage != Storage::fp32)
     while (w.absorb > 0 && (w.pending[w.absorb - 1].t + 1) % rule_.round_every != 0) --w.absorb;
   return w;
 }
 
+int ParameterStore::end_chunk(int tensor) const {
+  const int begin = first_chunk(tensor);
+  if (!table_.tensors[size(tensor)].matrix) return begin + 1;
+  return tensor + 1 < std::ssize(chunk_of_tensor_) ? first_chunk(tensor + 1)
+                                                   : static_cast<int>(placement_.chunks.chunks.size());
+}
+
+Weight ParameterStore::rows_of(int tensor, int chunk_begin, int chunk_end) const {
+  const Chunk &first = placement_.chunks.chunks[size(chunk_begin)],
+              &last = placement_.chunks.chunks[size(chunk_end - 1)];
+  const int unit = unit_of_chunk_[size(chunk_begin)];
+  std::byte* data = streams(unit) ? open_[size(unit)] : memory_of_unit_[size(unit)];
+  if (data != nullptr) data += first.offset - placement_.units[size(unit)].offset;
+  const bool matrix = first.matrix();
+  return view(tensor, chunk_begin, matrix ? first.row_begin : 0, matrix ? last.row_end : 1, data,
+              seen_[size(chunk_begin)]);
+}
+
+Weight ParameterStore::weight(int tensor) const {
+  return rows_of(tensor, first_chunk(tensor), end_chunk(tensor));
+}
+
+Weight ParameterStore::rows_in(int tensor, int unit) const {
+  const Unit& u = placement_.units[size(unit)];
+  return rows_of(tensor, std::max(u.chunk_begin, first_chunk(tensor)), std::min(u.chunk_end, end_chunk(tensor)));
+}
+
+std::int64_t ParameterStore::first_row(int tensor, int unit) const {
+  return placement_.chunks.chunks[size(std::max(placement_.units[size(unit)].chunk_begin, first_chunk(tensor)))]
+      .row_begin;
+}
+
+void ParameterStore::absorbed_chunks(int begin, int end, std::uint32_t version) {
+  for (int c = begin; c < end; ++c) {
+    seen_[size(c)] = version;
+    if (!streams(unit_of_chunk_[size(c)])) version_[size(c)] = version;
+  }
+}
+
+void ParameterStore::absorbed(int tensor) {
+  const int begin = first_chunk(tensor);
+  absorbed_chunks(begin, end_chunk(tensor), seen_[size(begin)] + static_cast<std::uint32_t>(weight(tensor).absorb));
+}
+
+void ParameterStore::absorbed_rows(int tensor, int unit) {
+  const Unit& u = placement_.units[size(unit)];
+  const int begin = std::max(u.chunk_begin, first_chunk(tensor));
+  absorbed_chunks(begin, std::min(u.chunk_end, end_chunk(tensor)),
+                  seen_[size(begin)] + static_cast<std::uint32_t>(rows_in(tensor, unit).absorb));
+}
+
+void ParameterStore::import_chunk(int chunk, std::span<const float> values) {
+  assert(next_ == 0 && records_.empty());
+  const Chunk& c = placement_.chunks.chunks[size(chunk)];
+  const int unit = unit_of_chunk_[size(chunk)];
+  const Unit& u = placement_.units[size(unit)];
+  const auto store = [&](std::byte* to) {
+    if (c.matrix() && rule_.storage != Storage::fp32)
+      simd_kernels().store_nearest(reinterpret_cast<std::uint16_t*>(to), values.data(), rule_.storage, values.size());
+    else
+      std::memcpy(to, values.data(), values.size_bytes());
+  };
+  if (u.tier != Tier::disk) return store(memory_of_unit_[size(unit)] + (c.offset - u.offset));
+  std::vector<std::byte> image(c.bytes);
+  store(image.data());
+  disk_->write(chunk, chunk + 1, image.data(), 0);
+}
+
 void ParameterStore::import_values(int tensor, std::int64_t offset, std::span<const float> values) {
   assert(next_ == 0 && records_.empty());
-  const Weight w = weight(tensor);
+  const int chunk = first_chunk(tensor), unit = unit_of_chunk_[size(chunk)];
+  std::byte* base = memory_of_unit_[size(unit)] +
+                    (placement_.chunks.chunks[size(chunk)].offset - placement_.units[size(unit)].offset);
+  const Weight w = view(tensor, chunk, 0, table_.tensors[size(tensor)].rows, base, 0);
   if (w.storage == Storage::fp32)
     std::copy(values.begin(), values.end(), reinterpret_cast<float*>(w.data) + offset);
   else
@@ -95,31 +193,28 @@ void ParameterStore::import_values(int tensor, std::int64_t offset, std::span<co
 
 void ParameterStore::append(StepRecord record) {
   assert(record.t == next_);
-  // Records that every tensor has absorbed are dropped here, between passes, when nobody holds a span of them.
-  const std::uint32_t oldest = *std::min_element(version_.begin(), version_.end());
-  records_.erase(records_.begin(), records_.begin() + (oldest - first_record_));
-  first_record_ = oldest;
+  // Records that every chunk has absorbed are dropped here, between passes, when nobody holds a span of them.
+  const std::uint32_t oldest = std::min(*std::min_element(version_.begin(), version_.end()), next_);
+  if (oldest > first_record_) {
+    records_.erase(records_.begin(), records_.begin() + (oldest - first_record_));
+    first_record_ = oldest;
+  }
   records_.push_back(std::move(record));
   ++next_;
 }
 
-void ParameterStore::absorbed(int tensor) {
-  version_[static_cast<std::size_t>(tensor)] += static_cast<std::uint32_t>(weight(tensor).absorb);
+void ParameterStore::sample_rounding_of(const Weight& w) {
+  const int unit = units_of(w.tensor).front();
+  if (streams(unit) && !in_turn(unit)) return;  // this pass does not store what it rounds
+  sample_rounding(rounding_, w, scratch_->thread(0).scratch.data());
 }
 
-void ParameterStore::sample_rounding_of(int tensor) {
-  sample_rounding(rounding_, weight(tensor), scratch_->thread(0).scratch.data());
-}
-
-void ParameterStore::apply_pending(int tensor) {
-  const Weight w = weight(tensor);
+void ParameterStore::apply_pending(const Weight& w) {
   if (w.absorb == 0) return;
-  sample_rounding_of(tensor);
   const std::int64_t size = w.rows * w.cols;
   const auto pieces = static_cast<int>(pieces_of(size, piece_elements));
   if (pieces == 1) {  // a region of threads would cost more than a norm's weights
     bring_up_to_date(w, 0, size, scratch_->thread(0));
-    absorbed(tensor);
     return;
   }
   const HostExec exec;
@@ -132,16 +227,60 @@ void ParameterStore::apply_pending(int tensor) {
                          bring_up_to_date(w, offset, std::min(piece_elements, size - offset), scratch.thread(thread));
                          token.release(thread);
                        });
-  absorbed(tensor);
-}
-
-void ParameterStore::apply_pending() {
-  for (int i = 0; i < std::ssize(table_.tensors); ++i) apply_pending(i);
 }
 
 void ParameterStore::read(int tensor, std::int64_t offset, std::span<float> out) const {
+  const Tensor& t = table_.tensors[size(tensor)];
+  const std::size_t element = bytes_of(t.matrix ? rule_.storage : Storage::fp32);
+  const Chunk& first = placement_.chunks.chunks[size(first_chunk(tensor))];
+  // All chunks of a matrix but its last have as many elements.
+  const std::int64_t step = t.matrix ? first.elements : t.size();
+  for (std::int64_t done = 0, n = 0; done < std::ssize(out); done += n) {
+    const std::int64_t at = offset + done;
+    const int chunk = first_chunk(tensor) + static_cast<int>(at / step);
+    n = std::min(step - at % step, std::ssize(out) - done);
+    read_in_chunk(tensor, chunk, at, out.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(n)), element);
+  }
+}
+
+void ParameterStore::read_in_chunk(int tensor, int chunk, std::int64_t offset, std::span<float> out,
+                                   std::size_t element) const {
+  thread_local std::vector<std::byte> fetched;
   float scratch[chunk_elements];
-  replay(weight(tensor), offset, std::ssize(out), out.data(), scratch);
+  const Tensor& t = table_.tensors[size(tensor)];
+  const Chunk& c = placement_.chunks.chunks[size(chunk)];
+  const int unit = unit_of_chunk_[size(chunk)];
+  if (pipeline_) pipeline_->wait_written(unit);
+  std::byte* memory = memory_of_unit_[size(unit)];
+  if (memory != nullptr) memory += c.offset - placement_.units[size(unit)].offset;
+  Weight w = view(tensor, chunk, 0, t.rows, memory, version_[size(chunk)]);
+  if (memory == nullptr) {
+    fetched.resize(out.size() * element);
+    const std::size_t at =
+        image_offset(table_.blocks[size(t.block)], t, rule_.storage) + static_cast<std::size_t>(offset) * element;
+    disk_->read_part(chunk, at - c.offset, fetched);
+    w.data = fetched.data();
+    w.first += static_cast<std::uint64_t>(offset);
+    offset = 0;
+  }
+  replay(w, offset, std::ssize(out), out.data(), scratch);
+}
+
+Weight ParameterStore::gather_rows(int tensor, std::span<const std::int32_t> ids) {
+  const Tensor& t = table_.tensors[size(tensor)];
+  const std::size_t cols = static_cast<std::size_t>(t.cols);
+  if (gathered_.size() < ids.size() * cols) gathered_.resize(ids.size() * cols);
+  Kokkos::parallel_for(
+      "distzo2::gather_rows",
+      Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(HostExec(), 0, static_cast<int>(ids.size())), [&](int i) {
+        const std::size_t at = size(i);
+        read(tensor, ids[at] * t.cols, std::span(gathered_).subspan(at * cols, cols));
+      });
+  Weight w = view(tensor, first_chunk(tensor), 0, t.rows, nullptr, next_);
+  w.data = reinterpret_cast<std::byte*>(gathered_.data());
+  w.storage = Storage::fp32;
+  w.gathered = true;
+  return w;
 }
 
 }  // namespace distzo2

@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "core/chunk_table.hpp"
+#include "core/host_arena.hpp"
+#include "core/placement.hpp"
 #include "core/rounding_report.hpp"
 #include "core/tensor_table.hpp"
 #include "core/trajectory_record.hpp"
+#include "core/unit_pipeline.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace distzo2 {
 
-/// Where host memory comes from: plain, pinned on a CUDA build, or a window shared by the ranks of a node.
-struct HostArena {
-  virtual ~HostArena() = default;
-  /// Zeroed, aligned to 4096 bytes, labelled for Kokkos Tools.
-  virtual std::shared_ptr<std::byte> allocate(const std::string& label, std::size_t bytes) = 0;
-};
-std::unique_ptr<HostArena> make_kokkos_arena();
-
-/// A matrix or one-dimensional tensor as a stage sees it: stored values and the records not yet in them.
+/// A matrix, rows of one, or a one-dimensional tensor as a stage sees it: stored values and the records not yet in
+/// them.
 struct Weight {
-  std::byte* data = nullptr;  // (rows, cols) row-major in `storage`
+  std::byte* data = nullptr;  // (rows, cols) row-major in `storage`; null for a matrix of a group that is not open
   Storage storage = Storage::fp32;
   bool matrix = false;
   std::int64_t rows = 0, cols = 0;
@@ -32,58 +28,123 @@ struct Weight {
   const UpdateRule* rule = nullptr;
   std::span<const StepRecord> pending;  // records to apply, oldest first
   std::size_t absorb = 0;               // how many of `pending` a pass may write back (up to the last rounding point)
+  int tensor = -1;
+  bool gathered = false;  // looked-up rows, one after another: row ids[i] of the tensor is row i of `data`
 };
 
 class PanelScratch;  // core/panels.hpp
 
-/// All parameters of a resident model: one flat buffer a block, matrices in S, one-dimensional tensors in fp32.
-/// A stored tensor has a version, the first record not yet in it; every reader sees the pending records applied.
+/// All parameters of a model: matrices in S, one-dimensional tensors in fp32, each unit on its tier. A chunk has a
+/// version, the first record not yet in it; every reader sees the pending records applied.
 class ParameterStore {
 public:
+  /// All resident: one flat buffer a block.
   ParameterStore(TensorTable table, UpdateRule rule, HostArena& arena);
+  /// Tiers as placed (of `make_units` with this table and the rule's storage). `disk` serves the units placed on disk
+  /// and outlives the store; chunks that it holds already keep their versions.
+  ParameterStore(TensorTable table, UpdateRule rule, HostArena& arena, Placement placement, BlockStorage* disk,
+                 const UnitPipeline::Options& options = {});
   ~ParameterStore();
+  ParameterStore(const ParameterStore&) = delete;
+  ParameterStore& operator=(const ParameterStore&) = delete;
 
   const TensorTable& table() const { return table_; }
+  const ChunkTable& chunks() const { return placement_.chunks; }
+  const Placement& placement() const { return placement_; }
   const UpdateRule& rule() const { return rule_; }
-  std::size_t bytes() const { return bytes_; }       // of the stored parameters
+  std::size_t bytes() const;                         // of the stored parameters, on all tiers
+  std::size_t memory_bytes() const;                  // allocated: parameters in memory and the buffers of streamed ones
   std::uint32_t next_step() const { return next_; }  // t of the next record
 
-  /// Values of a tensor's elements [offset, offset + n), rounded to nearest. Only before the first record.
+  /// Values of a chunk's elements, or of a tensor's elements [offset, offset + n), rounded to nearest. Only before the
+  /// first record; the second only for tensors in memory.
+  void import_chunk(int chunk, std::span<const float> values);
   void import_values(int tensor, std::int64_t offset, std::span<const float> values);
 
   /// The record becomes pending for every tensor. Its t must be next_step().
   void append(StepRecord record);
 
-  /// A view for one pass. A pass that writes applies pending[0, absorb) to every element and stores it; then it calls
-  /// `absorbed`.
+  // A pass goes over the streamed units in a fixed order; what is in memory is always open. `open...` gives what has
+  // been fetched, `close...` gives the buffer back and, where it is the unit's turn (`write back every`), stores it.
+
+  /// Order: decoder blocks, then the row ranges of the head matrix, then those of an untied embedding whose turn it is.
+  void begin_pass(int head_matrix);
+  void end_pass();
+  void open_block(int block);
+  Weight open_matrix(int tensor);  // in group mode: one matrix of an open block
+  void close_matrix(int tensor);
+  void close_block(int block);
+  void open(int unit);
+  void close(int unit, bool in_any_case = false);
+  /// Units that hold the rows of a matrix, one or several; and those whose turn it is to be brought up to date.
+  std::span<const int> units_of(int tensor) const { return units_of_tensor_[static_cast<std::size_t>(tensor)]; }
+  bool streams(int unit) const { return placement_.streams(placement_.units[static_cast<std::size_t>(unit)]); }
+  bool streams_tensor(int tensor) const;  // any of its rows
+  bool in_turn(int unit) const;
+
+  /// A view for one pass: of a tensor that is all there, or of the rows that one unit holds. A pass that writes applies
+  /// pending[0, absorb) to every element; then it calls `absorbed`.
   Weight weight(int tensor) const;
+  Weight rows_in(int tensor, int unit) const;
+  std::int64_t first_row(int tensor, int unit) const;
   void absorbed(int tensor);
+  void absorbed_rows(int tensor, int unit);
+
+  /// fp32 values of these rows, records applied, in a buffer that the next call overwrites. Streamed tensors alone.
+  Weight gather_rows(int tensor, std::span<const std::int32_t> ids);
 
   /// Before a pass absorbs a tensor's records: counts what rounding will make of them.
-  void sample_rounding_of(int tensor);
+  void sample_rounding_of(const Weight& w);
   const RoundingReport& rounding() const { return rounding_; }
 
-  /// Applies and writes back what can be absorbed, everywhere; threads over chunks.
+  /// Applies and stores what can be absorbed, everywhere (a pass of its own over streamed units), or in an open tensor
+  /// or rows; threads over pieces.
   void apply_pending();
   void apply_pending(int tensor);
+  void apply_pending(const Weight& w);
 
-  /// out[0..n) = elements [offset, offset + n) of the tensor with the pending records applied.
+  /// out[0..n) = elements [offset, offset + n) of the tensor with the pending records applied. Between passes.
   void read(int tensor, std::int64_t offset, std::span<float> out) const;
 
   /// Sum mod 2^64 of XXH3-64 over chunks of 4,096 indices as readers see them (design section 3).
   std::uint64_t digest() const;
 
+  /// Brings the chunks of each disk unit to one version, the latest among them (they differ after a crash).
+  void level_versions();
+
+  UnitPipeline* pipeline() { return pipeline_.get(); }  // null where nothing streams
+
 private:
+  bool is_decoder(int block) const;
+  int first_chunk(int tensor) const { return chunk_of_tensor_[static_cast<std::size_t>(tensor)]; }
+  int end_chunk(int tensor) const;
+  Weight rows_of(int tensor, int chunk_begin, int chunk_end) const;
+  void read_in_chunk(int tensor, int chunk, std::int64_t offset, std::span<float> out, std::size_t element) const;
+  Weight view(int tensor, int chunk, std::int64_t row_begin, std::int64_t row_end, std::byte* data,
+              std::uint32_t version) const;
+  void absorbed_chunks(int begin, int end, std::uint32_t version);
+  void replay_chunk(int chunk, std::uint32_t version);
+
   TensorTable table_;
   UpdateRule rule_;
-  std::vector<std::shared_ptr<std::byte>> blocks_;
-  std::vector<std::uint32_t> version_;  // a tensor
-  std::vector<StepRecord> records_;     // records_[i].t == first_record_ + i; those still pending somewhere
+  Placement placement_;
+  BlockStorage* disk_ = nullptr;
+  std::vector<std::shared_ptr<std::byte>> memory_;
+  std::size_t memory_bytes_ = 0;
+  std::vector<std::byte*> memory_of_unit_;  // null on disk
+  std::vector<std::byte*> open_;            // a streamed unit's buffer while it is open
+  std::vector<int> chunk_of_tensor_, unit_of_chunk_;
+  std::vector<std::vector<int>> units_of_tensor_;
+  std::vector<std::uint32_t> version_, seen_;  // a chunk: as stored, as in its open buffer
+  std::vector<int> order_, forward_order_;     // streamed units of this pass; of a forward pass
+  int head_matrix_ = 0;
+  std::vector<StepRecord> records_;  // records_[i].t == first_record_ + i; those still pending somewhere
   std::uint32_t first_record_ = 0;
   std::uint32_t next_ = 0;
-  std::size_t bytes_ = 0;
   RoundingReport rounding_;
+  std::vector<float> gathered_;
   std::unique_ptr<PanelScratch> scratch_;  // of apply_pending
+  std::unique_ptr<UnitPipeline> pipeline_;
 };
 
 }  // namespace distzo2

@@ -49,6 +49,7 @@ bool may_stream(const Placement& placement, const TensorTable& table, const Chun
 
 Placement make_units(const TensorTable& table, const ChunkTable& chunks, bool groups) {
   Placement p;
+  p.chunks = chunks;
   p.groups = groups;
   // The largest unit of a decoder block bounds the row ranges of embedding and head.
   std::size_t largest = 0;
@@ -77,6 +78,10 @@ Placement make_units(const TensorTable& table, const ChunkTable& chunks, bool gr
     p.unit_begin.push_back(static_cast<int>(p.units.size()));
   }
   return p;
+}
+
+Placement resident_placement(const TensorTable& table, Storage storage) {
+  return make_units(table, make_chunk_table(table, storage), false);
 }
 
 void size_buffers(Placement& placement) {

@@ -24,6 +24,7 @@ struct Unit {
 
 /// How a model is cut into units and where each of them lives.
 struct Placement {
+  ChunkTable chunks;
   std::vector<Unit> units;              // in storage order; they cover every chunk once
   std::vector<int> unit_begin;          // units of block b: [unit_begin[b], unit_begin[b + 1])
   bool groups = false;                  // decoder blocks one matrix at a time
@@ -42,6 +43,9 @@ struct Placement {
 /// the last block hold is small, needed throughout a pass and never streamed: `may_stream` is false for it.
 Placement make_units(const TensorTable& table, const ChunkTable& chunks, bool groups);
 bool may_stream(const Placement& placement, const TensorTable& table, const ChunkTable& chunks, int unit);
+
+/// The whole model in the memory that computes.
+Placement resident_placement(const TensorTable& table, Storage storage);
 
 /// Once tiers are chosen: the buffers that streamed units need.
 void size_buffers(Placement& placement);

@@ -101,7 +101,18 @@ Rows wide_rows(StageContext& ctx, std::int64_t features) {
 }
 
 void linear(StageContext& ctx, std::initializer_list<Product> products, const Rows& x) {
-  linear(ctx.exec, products, x, ctx.perturbation, ctx.compute, ctx.panels);
+  if (!ctx.store.placement().groups) {
+    linear(ctx.exec, products, x, ctx.perturbation, ctx.compute, ctx.panels);
+    for (const Product& product : products) ctx.store.absorbed(product.w.tensor);
+    return;
+  }
+  for (Product product : products) {
+    product.w = ctx.store.open_matrix(product.w.tensor);
+    ctx.store.sample_rounding_of(product.w);
+    linear(ctx.exec, {product}, x, ctx.perturbation, ctx.compute, ctx.panels);
+    ctx.store.absorbed(product.w.tensor);
+    ctx.store.close_matrix(product.w.tensor);
+  }
 }
 
 Rows attend(StageContext& ctx, const Rows& qkv) {

@@ -21,6 +21,7 @@ struct StageContext {
   Rows hidden;                  // (evaluations, tokens, hidden): the residual stream, fp32
   struct Activations& scratch;  // the family's other buffers, core/models/activations.hpp
   PanelScratch& panels;
+  ParameterStore& store;  // for `linear` alone: it opens the matrices of a group, and tells what it has absorbed
 };
 
 /// A family is a list of stages: embedding, block i, head. `weights[j]` are the block's tensors in the order in which

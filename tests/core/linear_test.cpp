@@ -211,7 +211,34 @@ TEST(Linear, takes_any_width_in_bf16) {
   }
 }
 
-TEST(LinearLogProb, equals_a_double_softmax_of_the_logits) {
+void head_log_prob(const HostExec& exec, std::vector<double>& out, const Rows& x, std::span<const HeadTerm> terms,
+                   const ParameterStore& store, PanelScratch& scratch, std::vector<std::int64_t> cuts = {}) {
+  const Perturbation p = central(1);
+  LogProbHead head(exec, x, terms, p, Compute::fp32, scratch);
+  const Weight w = store.weight(0);
+  cuts.push_back(w.rows);
+  std::int64_t begin = 0;
+  for (const std::int64_t end : cuts) {
+    head.add(rows_of(w, begin, end), begin);
+    begin = end;
+  }
+  head.finish(out.data());
+}
+
+TEST(LogProbHead, gives_the_same_bits_however_the_matrix_is_cut) {
+  Matrix m(Storage::fp32, 1);
+  constexpr int rows = 5;
+  std::vector<float> x = random_rows(rows, cols_of_w);
+  const HostExec exec;
+  PanelScratch scratch(exec);
+  const std::vector<HeadTerm> terms{{4, 149}, {0, 3}, {1, 64}, {4, 63}};
+  std::vector<double> whole(2 * terms.size()), cut(2 * terms.size());
+  head_log_prob(exec, whole, rows_over(x, rows, cols_of_w), terms, m.store, scratch);
+  head_log_prob(exec, cut, rows_over(x, rows, cols_of_w), terms, m.store, scratch, {64, 128});
+  EXPECT_EQ(cut, whole);
+}
+
+TEST(LogProbHead, equals_a_double_softmax_of_the_logits) {
   Matrix m(Storage::fp32, 1);
   constexpr int terms = 37;
   std::vector<float> x = random_rows(terms, cols_of_w);
@@ -221,8 +248,7 @@ TEST(LinearLogProb, equals_a_double_softmax_of_the_logits) {
   const HostExec exec;
   PanelScratch scratch(exec);
   std::vector<double> log_prob(2 * terms);
-  linear_log_prob(exec, log_prob.data(), rows_over(x, terms, cols_of_w), targets, m.store.weight(0), central(1),
-                  Compute::fp32, scratch);
+  head_log_prob(exec, log_prob, rows_over(x, terms, cols_of_w), targets, m.store, scratch);
   for (int i = 0; i < 2 * terms; ++i) {
     const float* row = logits.data() + i * rows_of_w;
     double sum = 0;
@@ -233,7 +259,7 @@ TEST(LinearLogProb, equals_a_double_softmax_of_the_logits) {
   }
 }
 
-TEST(LinearLogProb, gives_terms_that_share_a_row_the_bits_they_have_alone) {
+TEST(LogProbHead, gives_terms_that_share_a_row_the_bits_they_have_alone) {
   Matrix m(Storage::fp32, 1);
   constexpr int rows = 18;
   std::vector<float> x = random_rows(rows, cols_of_w);
@@ -241,8 +267,7 @@ TEST(LinearLogProb, gives_terms_that_share_a_row_the_bits_they_have_alone) {
   PanelScratch scratch(exec);
   const auto log_prob = [&](const std::vector<HeadTerm>& terms) {
     std::vector<double> values(2 * terms.size());
-    linear_log_prob(exec, values.data(), rows_over(x, rows, cols_of_w), terms, m.store.weight(0), central(1),
-                    Compute::fp32, scratch);
+    head_log_prob(exec, values, rows_over(x, rows, cols_of_w), terms, m.store, scratch);
     return values;
   };
   const std::vector<double> together = log_prob({{17, 149}, {0, 3}, {17, 149}, {17, 0}});

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/error.hpp"
+#include "core/panels.hpp"
+#include "core/parameter_store.hpp"
+#include "core/pieces.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace distzo2 {
+
+// The passes over streamed units: which, in what order, and when they are written back.
+
+namespace {
+
+std::size_t size(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+}  // namespace
+
+bool ParameterStore::streams_tensor(int tensor) const {
+  return std::ranges::any_of(units_of(tensor), [&](int u) { return streams(u); });
+}
+
+bool ParameterStore::in_turn(int unit) const {
+  const std::uint32_t r = rule_.round_every, every = placement_.write_back_every / r;
+  if (every <= 1) return next_ % r == 0;
+  // Turns are spread over the units, so that every step writes about as much.
+  return next_ % r == 0 && (next_ / r + static_cast<std::uint32_t>(unit)) % every == 0;
+}
+
+void ParameterStore::begin_pass(int head_matrix) {
+  if (!pipeline_) return;
+  if (forward_order_.empty() || head_matrix != head_matrix_) {
+    head_matrix_ = head_matrix;
+    forward_order_.clear();
+    const auto add = [&](int unit) {
+      if (streams(unit)) forward_order_.push_back(unit);
+    };
+    for (int b = 0; b < std::ssize(table_.blocks); ++b) {
+      if (!is_decoder(b)) continue;
+      const int begin = placement_.unit_begin[size(b)], end = placement_.unit_begin[size(b) + 1];
+      // One-dimensional tensors stand last in their block and are used first.
+      for (int u = begin; u < end; ++u)
+        if (placement_.units[size(u)].vectors) add(u);
+      for (int u = begin; u < end; ++u)
+        if (!placement_.units[size(u)].vectors) add(u);
+    }
+    for (const int u : units_of(head_matrix)) add(u);
+    order_.reserve(placement_.units.size());
+  }
+  order_ = forward_order_;
+  constexpr int embedding = 0;
+  if (head_matrix != embedding)
+    for (const int u : units_of(embedding))
+      if (streams(u) && in_turn(u) && version_[size(placement_.units[size(u)].chunk_begin)] < next_)
+        order_.push_back(u);
+  pipeline_->begin_pass(order_, next_);
+}
+
+void ParameterStore::end_pass() {
+  if (!pipeline_) return;
+  // Nothing else passes over an untied embedding: its rows in memory, and those streamed whose turn it is.
+  constexpr int embedding = 0;
+  if (head_matrix_ != embedding && streams_tensor(embedding))
+    for (const int u : units_of(embedding)) {
+      if (streams(u) && std::find(order_.begin() + std::ssize(forward_order_), order_.end(), u) == order_.end())
+        continue;
+      open(u);
+      const Weight w = rows_in(embedding, u);
+      if (first_row(embedding, u) == 0) sample_rounding_of(w);
+      apply_pending(w);
+      absorbed_rows(embedding, u);
+      close(u);
+    }
+  pipeline_->end_pass(forward_order_);
+}
+
+void ParameterStore::open(int unit) {
+  if (!streams(unit)) return;
+  open_[size(unit)] = pipeline_->acquire(unit);
+  const Unit& u = placement_.units[size(unit)];
+  for (int c = u.chunk_begin; c < u.chunk_end; ++c) seen_[size(c)] = version_[size(c)];
+}
+
+void ParameterStore::close(int unit, bool in_any_case) {
+  if (!streams(unit)) return;
+  const Unit& u = placement_.units[size(unit)];
+  const std::uint32_t version = seen_[size(u.chunk_begin)];
+  bool changed = false;
+  for (int c = u.chunk_begin; c < u.chunk_end; ++c) {
+    assert(seen_[size(c)] == version);
+    changed = changed || version_[size(c)] != version;
+  }
+  const bool write = changed && (in_any_case || in_turn(unit));
+  if (write) std::fill_n(version_.begin() + u.chunk_begin, u.chunk_end - u.chunk_begin, version);
+  open_[size(unit)] = nullptr;
+  pipeline_->release(unit, write, version);
+}
+
+bool ParameterStore::is_decoder(int block) const {
+  return block > 0 && block + 1 < std::ssize(table_.blocks);
+}
+
+void ParameterStore::open_block(int block) {
+  if (!is_decoder(block)) return;  // what streams of the first and the last block is gathered, or opened in ranges
+  for (int u = placement_.unit_begin[size(block)]; u < placement_.unit_begin[size(block) + 1]; ++u)
+    if (!placement_.groups || placement_.units[size(u)].vectors) open(u);
+}
+
+void ParameterStore::close_block(int block) {
+  if (!is_decoder(block)) return;
+  for (int u = placement_.unit_begin[size(block)]; u < placement_.unit_begin[size(block) + 1]; ++u)
+    if (!placement_.groups || placement_.units[size(u)].vectors) close(u);
+}
+
+Weight ParameterStore::open_matrix(int tensor) {
+  for (const int u : units_of(tensor)) open(u);
+  return weight(tensor);
+}
+
+void ParameterStore::close_matrix(int tensor) {
+  for (const int u : units_of(tensor)) close(u);
+}
+
+void ParameterStore::apply_pending(int tensor) {
+  const Weight w = weight(tensor);
+  sample_rounding_of(w);
+  apply_pending(w);
+  absorbed(tensor);
+}
+
+void ParameterStore::apply_pending() {
+  if (pipeline_) {
+    order_.clear();
+    for (int u = 0; u < std::ssize(placement_.units); ++u)
+      if (streams(u)) order_.push_back(u);
+    pipeline_->begin_pass(order_, next_);
+  }
+  for (int u = 0; u < std::ssize(placement_.units); ++u) {
+    open(u);
+    const Unit& unit = placement_.units[size(u)];
+    for (int c = unit.chunk_begin; c < unit.chunk_end; ++c) {
+      const Chunk& chunk = placement_.chunks.chunks[size(c)];
+      std::size_t absorb = 0;
+      for (int i = chunk.tensor_begin; i < chunk.tensor_end; ++i) {
+        const Weight w = rows_of(i, c, c + 1);
+        if (chunk.row_begin == 0) sample_rounding_of(w);
+        apply_pending(w);
+        absorb = w.absorb;
+      }
+      absorbed_chunks(c, c + 1, seen_[size(c)] + static_cast<std::uint32_t>(absorb));
+    }
+    close(u, true);
+  }
+  if (pipeline_) pipeline_->end_pass(forward_order_);
+}
+
+void ParameterStore::replay_chunk(int chunk, std::uint32_t version) {
+  const Chunk& c = placement_.chunks.chunks[size(chunk)];
+  std::vector<std::byte> image(c.bytes);
+  disk_->read(chunk, chunk + 1, image.data());
+  ThreadPanels buffers;
+  buffers.theta.resize(chunk_elements);
+  buffers.scratch.resize(chunk_elements);
+  for (int i = c.tensor_begin; i < c.tensor_end; ++i) {
+    const Tensor& t = table_.tensors[size(i)];
+    Weight w =
+        view(i, chunk, c.matrix() ? c.row_begin : 0, c.matrix() ? c.row_end : 1, image.data(), version_[size(chunk)]);
+    w.absorb = version - version_[size(chunk)];
+    w.pending = w.pending.first(w.absorb);
+    const std::int64_t elements = w.rows * t.cols;
+    for (std::int64_t at = 0; at < elements; at += chunk_elements)
+      bring_up_to_date(w, at, std::min(chunk_elements, elements - at), buffers);
+  }
+  disk_->write(chunk, chunk + 1, image.data(), version);
+  version_[size(chunk)] = seen_[size(chunk)] = version;
+}
+
+void ParameterStore::level_versions() {
+  struct Late {
+    int chunk;
+    std::uint32_t version;
+  };
+  std::vector<Late> late;
+  for (const Unit& u : placement_.units) {
+    if (u.tier != Tier::disk) continue;
+    const auto begin = version_.begin() + u.chunk_begin, end = version_.begin() + u.chunk_end;
+    const std::uint32_t latest = *std::max_element(begin, end);
+    for (int c = u.chunk_begin; c < u.chunk_end; ++c)
+      if (version_[size(c)] < latest) late.push_back({c, latest});
+  }
+  for_each_piece(late.size(), [&](std::size_t i) { replay_chunk(late[i].chunk, late[i].version); });
+}
+
+}  // namespace distzo2

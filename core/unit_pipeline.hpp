@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "core/block_storage.hpp"
+#include "core/host_arena.hpp"
+#include "core/lane.hpp"
+#include "core/placement.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace distzo2 {
+
+/// Moves a model's streamed units through a few reused buffers: read | upload | compute | download | write (design
+/// section 4). The calling thread is the compute lane; it waits for a unit that is not there yet and for nothing else.
+/// Where compute and store share a memory, a disk unit is read straight into its buffer.
+class UnitPipeline {
+public:
+  struct Options {
+    double link_bytes_per_s = 0;  // slows uploads and downloads down to this, for tests; 0: as fast as it goes
+  };
+  /// `host_of_unit[u]`: the bytes of a unit of the tier host, else null. `storage` serves units of the tier disk.
+  UnitPipeline(const Placement& placement, std::vector<std::byte*> host_of_unit, BlockStorage* storage,
+               HostArena& arena, const Options& options);
+  ~UnitPipeline();
+
+  /// The streamed units of the pass that begins, in the order in which they will be acquired. What was fetched ahead
+  /// and does not come first is dropped.
+  void begin_pass(std::span<const int> order, std::uint32_t step);
+  /// What the next pass will probably begin with is fetched ahead into buffers that are free.
+  void end_pass(std::span<const int> next);
+
+  /// The next unit of the order: its bytes, once they are there. Throws what a lane threw.
+  std::byte* acquire(int unit);
+  /// The unit is no longer read. With `write_back` its bytes become the stored ones, of this version.
+  void release(int unit, bool write_back, std::uint32_t version);
+
+  /// Waits until what was written back of this unit, or of all, has arrived.
+  void wait_written(int unit);
+  void drain();
+
+  std::size_t buffer_bytes() const { return buffer_bytes_; }  // allocated
+  void take_spans(std::vector<LaneSpan>& out);
+  double compute_wait_s() const { return compute_wait_s_; }  // the calling thread waited for units
+
+private:
+  struct Buffer {
+    std::byte* data = nullptr;
+    bool vectors = false;  // for one-dimensional tensors alone
+    int unit = -1;         // -1: nobody's
+    bool acquired = false;
+    std::uint64_t given_back = 0;  // the how-manieth release it was
+    std::uint64_t uses = 0;        // `loaded` reaches it when the unit has arrived, `freed` when it may be overwritten
+    Event loaded, freed;
+  };
+  struct Bounce {  // host side of a disk unit whose buffer is on a device
+    std::byte* data = nullptr;
+    std::uint64_t uses = 0;
+    Event filled, emptied;
+  };
+  struct UnitState {
+    std::uint64_t writes = 0;
+    Event written;
+  };
+  static void read_task(void* self, const LaneTask& task);
+  static void upload_task(void* self, const LaneTask& task);
+  static void download_task(void* self, const LaneTask& task);
+  static void write_task(void* self, const LaneTask& task);
+  void copy_slowly(std::byte* to, const std::byte* from, std::size_t bytes) const;
+  std::byte* host_side(const LaneTask& task, std::deque<Bounce>& bounce);
+  Buffer& buffer_at(int i) { return buffers_[static_cast<std::size_t>(i)]; }
+  void computed_until(double now);
+  void issue();
+  void drop_expected();
+  int free_buffer(bool vectors) const;
+  void start_load(int unit, int buffer);
+  const Unit& unit_at(int u) const { return placement_.units[static_cast<std::size_t>(u)]; }
+  bool bounces(const Unit& u) const { return u.tier == Tier::disk && placement_.staging; }
+
+  const Placement& placement_;
+  std::vector<std::byte*> host_of_unit_;
+  BlockStorage* storage_;
+  Options options_;
+  std::vector<std::shared_ptr<std::byte>> memory_;
+  std::size_t buffer_bytes_ = 0;
+  std::deque<Buffer> buffers_;   // those for whole units, then those for one-dimensional tensors; never moved
+  std::deque<Bounce> in_, out_;  // bounce buffers of reads and writes
+  std::size_t next_in_ = 0, next_out_ = 0;
+  std::uint64_t releases_ = 0;
+  std::deque<UnitState> states_;        // a unit
+  std::vector<int> expected_;           // units still to be acquired, in order
+  std::size_t taken_ = 0, issued_ = 0;  // expected_[taken_, issued_) have a buffer
+  std::uint32_t step_ = 0;
+  std::vector<LaneSpan> compute_spans_;
+  double compute_since_ = -1;
+  int compute_unit_ = -1;
+  double compute_wait_s_ = 0;
+  std::optional<Lane> read_, upload_, download_, write_;
+};
+
+}  // namespace distzo2

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "core/block_storage.hpp"
+#include "core/chunk_table.hpp"
+#include "core/error.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace distzo2 {
+
+/// A disk that is memory. `fails_after`: so many more writes work.
+class MemoryStorage final : public BlockStorage {
+public:
+  explicit MemoryStorage(const ChunkTable& table)
+      : table_(table), bytes_(table.chunks.size()), version_(bytes_.size()) {
+    for (std::size_t c = 0; c < bytes_.size(); ++c) bytes_[c].resize(table.chunks[c].bytes);
+  }
+  void read(int begin, int end, std::byte* image) override {
+    for (int c = begin; c < end; ++c) std::ranges::copy(at(c), image + offset(begin, c));
+    bytes_read_ += offset(begin, end - 1) + at(end - 1).size();
+  }
+  void read_part(int chunk, std::size_t from, std::span<std::byte> to) override {
+    std::copy_n(at(chunk).begin() + static_cast<std::ptrdiff_t>(from), to.size(), to.begin());
+  }
+  void write(int begin, int end, const std::byte* image, std::uint32_t version) override {
+    if (fails_after-- <= 0) throw Error(ExitCode::file, "the disk is full");
+    for (int c = begin; c < end; ++c) {
+      std::copy_n(image + offset(begin, c), at(c).size(), at(c).begin());
+      version_[static_cast<std::size_t>(c)] = version;
+    }
+    bytes_written_ += offset(begin, end - 1) + at(end - 1).size();
+    ++writes;
+  }
+  bool holds(int) const override { return true; }
+  std::uint32_t version(int chunk) const override { return version_[static_cast<std::size_t>(chunk)]; }
+  void sync() override {}
+  std::uint64_t bytes_read() const override { return bytes_read_; }
+  std::uint64_t bytes_written() const override { return bytes_written_; }
+
+  int fails_after = 1 << 30;
+  std::atomic<int> writes{0};
+
+private:
+  std::vector<std::byte>& at(int c) { return bytes_[static_cast<std::size_t>(c)]; }
+  std::size_t offset(int begin, int c) const {
+    return table_.chunks[static_cast<std::size_t>(c)].offset - table_.chunks[static_cast<std::size_t>(begin)].offset;
+  }
+  const ChunkTable& table_;
+  std::vector<std::vector<std::byte>> bytes_;
+  std::vector<std::uint32_t> version_;
+  std::atomic<std::uint64_t> bytes_read_{0}, bytes_written_{0};
+};
+
+}  // namespace distzo2
