@@ -52,11 +52,12 @@ struct Engine::Impl {
   /// tied embedding is left to the head's pass; lookups replay its pending records for the rows that they read.
   std::span<const Weight> weights_of(int block) {
     store.open_block(block);
+    store.apply_pending_vectors(block);
     const Block& b = store.table().blocks[static_cast<std::size_t>(block)];
     weights.clear();
     for (int i = b.tensor_begin; i < b.tensor_end; ++i) {
       const bool looked_up = block == 0 && i != head_matrix && !store.streams_tensor(i);
-      if (looked_up || !store.table().tensors[static_cast<std::size_t>(i)].matrix) store.apply_pending(i);
+      if (looked_up && store.table().tensors[static_cast<std::size_t>(i)].matrix) store.apply_pending_matrix(i);
       weights.push_back(store.weight(i));
       if (i != head_matrix && weights.back().data != nullptr) store.sample_rounding_of(weights.back());
     }

@@ -97,11 +97,11 @@ public:
   void sample_rounding_of(const Weight& w);
   const RoundingReport& rounding() const { return rounding_; }
 
-  /// Applies and stores what can be absorbed, everywhere (a pass of its own over streamed units), or in an open tensor
-  /// or rows; threads over pieces.
+  /// Applies and stores what can be absorbed, everywhere (a pass of its own over streamed units); in a matrix that is
+  /// there, or in all one-dimensional tensors of an open block. Threads over pieces.
   void apply_pending();
-  void apply_pending(int tensor);
-  void apply_pending(const Weight& w);
+  void apply_pending_matrix(int tensor);
+  void apply_pending_vectors(int block);
 
   /// out[0..n) = elements [offset, offset + n) of the tensor with the pending records applied. Between passes.
   void read(int tensor, std::int64_t offset, std::span<float> out) const;
@@ -122,6 +122,7 @@ private:
   void read_in_chunk(int tensor, int chunk, std::int64_t offset, std::span<float> out, std::size_t element) const;
   Weight view(int tensor, int chunk, std::int64_t row_begin, std::int64_t row_end, std::byte* data,
               std::uint32_t version) const;
+  void apply_pending(const Weight& w);
   void absorbed_chunks(int begin, int end, std::uint32_t version);
   void replay_chunk(int chunk, std::uint32_t version);
 

@@ -124,11 +124,21 @@ void ParameterStore::close_matrix(int tensor) {
   for (const int u : units_of(tensor)) close(u);
 }
 
-void ParameterStore::apply_pending(int tensor) {
+void ParameterStore::apply_pending_matrix(int tensor) {
   const Weight w = weight(tensor);
   sample_rounding_of(w);
   apply_pending(w);
   absorbed(tensor);
+}
+
+void ParameterStore::apply_pending_vectors(int block) {
+  const Block& b = table_.blocks[size(block)];
+  int vectors = b.tensor_begin;
+  while (vectors < b.tensor_end && table_.tensors[size(vectors)].matrix) ++vectors;
+  if (vectors == b.tensor_end) return;
+  // They are one chunk: all of them, and then its version.
+  for (int i = vectors; i < b.tensor_end; ++i) apply_pending(weight(i));
+  absorbed(vectors);
 }
 
 void ParameterStore::apply_pending() {
