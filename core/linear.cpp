@@ -238,7 +238,7 @@ namespace {
 /// Panels that leave their partials before these are merged.
 int panels_a_round(std::int64_t rows) {
   constexpr std::int64_t most_partials = std::int64_t{1} << 20, fewest_panels = 64;
-  return static_cast<int>(std::max(most_partials / rows, fewest_panels));
+  return static_cast<int>(std::max(most_partials / std::max<std::int64_t>(rows, 1), fewest_panels));
 }
 
 }  // namespace
