@@ -107,9 +107,10 @@ def draw_loss(axis, runs, window):
     legend.get_lines()[0].set(alpha=0.5, linewidth=1.0)
 
 
-def mark(axis, step, value, text, side):
+def mark(axis, step, value, text, side, above=False):
     axis.plot([step], [value], marker="o", markersize=6, color=ORANGE, markeredgecolor="white", zorder=5, clip_on=False)
-    axis.annotate(text, (step, value), textcoords="offset points", xytext=(8 if side == "left" else 4, -16 if side == "left" else -24),
+    axis.annotate(text, (step, value), textcoords="offset points",
+                  xytext=(8 if side == "left" else 4, 9 if above else -16 if side == "left" else -24),
                   ha=side, fontsize=9, color=ORANGE)
 
 
@@ -132,13 +133,15 @@ def draw_score(axis, runs, metric):
         start = 0 if ends else steps[0]
         axis.axhline(first, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
         mark(axis, start, first, f"{name} {100 * first:.1f} %", "left")
-        mark(axis, last, final, f"final {100 * final:.1f} %", "right")
+        mark(axis, last, final, f"final {100 * final:.1f} %", "right", above=bool(curves) and final >= middle[-1])
     axis.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axis.set_ylabel({"accuracy": "accuracy", "f1": "F1"}[metric] + " (%)")
     low = min([v for c in curves for v in c.values()] + [e[0] for e in ends], default=0.0)
     axis.set_ylim(max(0.0, min(0.45, low - 0.07)), 1.0)
     if axis.get_legend_handles_labels()[0]:
-        axis.legend(loc="center right", frameon=False, fontsize=8)
+        # Out of the curve's way: above one that ends low, below one that ends high.
+        high = max([v for c in curves for v in c.values()] + [v for e in ends for v in e], default=1.0)
+        axis.legend(loc="upper right" if high < 0.8 else "center right", frameon=False, fontsize=8)
 
 
 def draw(runs, output, window, title):
