@@ -3,6 +3,7 @@
 #include "app/commands.hpp"
 #include "app/loading.hpp"
 #include "app/machine.hpp"
+#include "app/placed_model.hpp"
 #include "app/progress.hpp"
 #include "app/step_losses.hpp"
 #include "app/step_setup.hpp"
@@ -98,8 +99,8 @@ double median_of(const std::vector<StepParts>& steps, Get get) {
 /// rms(g in bf16 compute - g in fp32) over rms(g in fp32), on the model as it is imported.
 double bf16_noise(const RunConfig& config, const LoadedData& data, std::uint32_t pairs) {
   const auto gradients = [&](Compute compute) {
-    const auto engine = make_engine(config, compute);
-    Stepper stepper(config, data, *engine);
+    TemporaryModel placed(config, model_config(config.model), data, compute);
+    Stepper stepper(config, data, placed.engine());
     std::vector<double> g;
     for (std::uint32_t t = 0; t < pairs; ++t)
       for (const double value : stepper.gradients(t)) g.push_back(value);
@@ -131,8 +132,8 @@ ExitCode bench_step_command(const BenchStepOptions& options, const RunConfig& co
     throw Error(ExitCode::usage, fmt::format("{}: bench step needs data/train", options.deck.deck.string()));
   std::vector<StepParts> steps;
   {
-    const auto engine = make_engine(config, config.precision.compute);
-    Stepper stepper(config, data, *engine);
+    TemporaryModel placed(config, model, data, config.precision.compute);
+    Stepper stepper(config, data, placed.engine());
     stepper.step();
     for (std::uint32_t i = 0; i < options.repeats; ++i) {
       steps.push_back(stepper.step());

@@ -218,23 +218,76 @@ UpdateRule update_rule(const RunConfig& config) {
           config.precision.storage == Storage::fp32 ? 1 : config.precision.round_every};
 }
 
+WeightSource folder_weights(const std::filesystem::path& folder, const UpdateRule& rule, bool allow_non_finite) {
+  const ModelConfig model = read_model_config(folder);
+  const auto table = std::make_shared<TensorTable>(tensor_table(model));
+  const auto reader = std::make_shared<CheckpointReader>(folder);
+  check_tensors(*reader, model, *table);
+  const auto read = [=](int tensor, std::int64_t offset, std::span<float> out) {
+    const Tensor& t = table->tensors[static_cast<std::size_t>(tensor)];
+    reader->read(t.name, offset, out);
+    reader->release(t.name);
+    if (!allow_non_finite) reader->check_finite(t.name, offset, out);
+    if (rule.storage == Storage::fp16 && t.matrix)
+      if (const auto found = std::ranges::find_if(out, overflows_fp16); found != out.end())
+        throw Error(ExitCode::file, fmt::format("{}: tensor \"{}\" holds {}, which fp16 cannot hold; set "
+                                                "precision/storage to bf16 or fp32",
+                                                folder.string(), t.name, *found));
+  };
+  return {read, reader->digest()};
+}
+
+WeightSource random_weights(const ModelSection& model) {
+  const auto table = std::make_shared<TensorTable>(tensor_table(model_config(model)));
+  const std::uint64_t seed = model.seed;
+  const auto read = [=](int tensor, std::int64_t offset, std::span<float> out) {
+    random_values(table->tensors[static_cast<std::size_t>(tensor)], seed, offset, out);
+  };
+  const std::string name = fmt::format("{} {} {}", model.shape, table->parameters, seed);
+  return {read, XXH3_64bits(name.data(), name.size())};
+}
+
+WeightSource weight_source(const RunConfig& config) {
+  return config.model.random()
+             ? random_weights(config.model)
+             : folder_weights(config.model.folder, update_rule(config), config.model.allow_non_finite_weights);
+}
+
+void import_weights(ParameterStore& store, const WeightSource& weights, const BlockStorage* disk,
+                    const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  std::vector<int> wanted;
+  std::uint64_t total = 0, done = 0;
+  for (const Unit& unit : store.placement().units)
+    for (int c = unit.chunk_begin; c < unit.chunk_end; ++c)
+      if (unit.tier != Tier::disk || !disk->holds(c)) {
+        wanted.push_back(c);
+        total += store.chunks().chunks[static_cast<std::size_t>(c)].bytes;
+      }
+  constexpr std::size_t batch = 32;
+  for (std::size_t begin = 0; begin < wanted.size(); begin += batch) {
+    const std::span<const int> chunks = std::span(wanted).subspan(begin, std::min(batch, wanted.size() - begin));
+    for_each_piece(chunks.size(), [&](std::size_t i) {
+      const Chunk& chunk = store.chunks().chunks[static_cast<std::size_t>(chunks[i])];
+      std::vector<float> values(static_cast<std::size_t>(chunk.elements));
+      for (int tensor = chunk.tensor_begin; tensor < chunk.tensor_end; ++tensor) {
+        const Tensor& t = store.table().tensors[static_cast<std::size_t>(tensor)];
+        const std::int64_t at = chunk.matrix() ? chunk.row_begin * t.cols : 0;
+        const std::int64_t size = chunk.matrix() ? chunk.elements : t.size();
+        weights.read(tensor, at,
+                     std::span(values).subspan(static_cast<std::size_t>(t.first + at - chunk.first),
+                                               static_cast<std::size_t>(size)));
+      }
+      store.import_chunk(chunks[i], values);
+    });
+    for (const int c : chunks) done += store.chunks().chunks[static_cast<std::size_t>(c)].bytes;
+    if (progress) progress(done, total);
+  }
+}
+
 std::unique_ptr<Engine> load_engine(const std::filesystem::path& folder, const UpdateRule& rule, Compute compute,
                                     bool allow_non_finite) {
-  const ModelConfig model = read_model_config(folder);
-  const CheckpointReader reader(folder);
-  check_tensors(reader, model, tensor_table(model));
-  auto engine = std::make_unique<Engine>(model, rule, compute);
-  ParameterStore& store = engine->store();
-  read_weights(reader, store.table(), allow_non_finite,
-               [&](int tensor, std::int64_t at, std::span<const float> values) {
-                 const Tensor& t = store.table().tensors[static_cast<std::size_t>(tensor)];
-                 if (rule.storage == Storage::fp16 && t.matrix)
-                   if (const auto found = std::ranges::find_if(values, overflows_fp16); found != values.end())
-                     throw Error(ExitCode::file, fmt::format("{}: tensor \"{}\" holds {}, which fp16 cannot hold; set "
-                                                             "precision/storage to bf16 or fp32",
-                                                             folder.string(), t.name, *found));
-                 store.import_values(tensor, at, values);
-               });
+  auto engine = std::make_unique<Engine>(read_model_config(folder), rule, compute);
+  import_weights(engine->store(), folder_weights(folder, rule, allow_non_finite));
   return engine;
 }
 
@@ -259,28 +312,6 @@ void read_weights(const CheckpointReader& reader, const TensorTable& table, bool
     take(index, at, values);
     if (at + size == tensor.size()) reader.release(tensor.name);
   });
-}
-
-std::unique_ptr<Engine> random_engine(const ModelSection& model, const UpdateRule& rule, Compute compute) {
-  auto engine = std::make_unique<Engine>(model_config(model), rule, compute);
-  ParameterStore& store = engine->store();
-  const TensorTable& table = store.table();
-  for (int i = 0; i < std::ssize(table.tensors); ++i) {
-    const Tensor& tensor = table.tensors[static_cast<std::size_t>(i)];
-    for_each_piece(static_cast<std::size_t>((tensor.size() + import_piece - 1) / import_piece), [&](std::size_t piece) {
-      const std::int64_t at = static_cast<std::int64_t>(piece) * import_piece;
-      std::vector<float> values(static_cast<std::size_t>(std::min(import_piece, tensor.size() - at)));
-      random_values(tensor, model.seed, at, values);
-      store.import_values(i, at, values);
-    });
-  }
-  return engine;
-}
-
-std::unique_ptr<Engine> make_engine(const RunConfig& config, Compute compute) {
-  return config.model.random()
-             ? random_engine(config.model, update_rule(config), compute)
-             : load_engine(config.model.folder, update_rule(config), compute, config.model.allow_non_finite_weights);
 }
 
 std::string describe(const ModelConfig& config, const TensorTable& table) {

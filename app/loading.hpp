@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/run_config.hpp"
+#include "core/block_storage.hpp"
 #include "core/engine.hpp"
 #include "io/checkpoint_folder.hpp"
 #include "io/prompt.hpp"
@@ -62,16 +63,25 @@ UpdateRule update_rule(const RunConfig& config);
 void read_weights(const CheckpointReader& reader, const TensorTable& table, bool allow_non_finite,
                   const std::function<void(int, std::int64_t, std::span<const float>)>& take);
 
-/// A model folder's weights in an engine: each tensor checked for shape and finite values, and rounded to the storage
-/// precision.
+/// Where theta_0 comes from: out = elements [offset, offset + out.size()) of a tensor. Any thread may ask.
+struct WeightSource {
+  std::function<void(int tensor, std::int64_t offset, std::span<float> out)> read;
+  std::uint64_t identity = 0;  // of what it reads, cheaply found
+};
+
+/// A model folder's weights, each tensor checked for shape and finite values; or random ones of a shape.
+WeightSource folder_weights(const std::filesystem::path& folder, const UpdateRule& rule, bool allow_non_finite);
+WeightSource random_weights(const ModelSection& model);
+WeightSource weight_source(const RunConfig& config);
+
+/// Fills the store, rounded to its storage precision, a chunk a thread at a time; what `disk` holds already is left as
+/// it is. `progress` (bytes done, bytes in all) is called now and then from the calling thread.
+void import_weights(ParameterStore& store, const WeightSource& weights, const BlockStorage* disk = nullptr,
+                    const std::function<void(std::uint64_t, std::uint64_t)>& progress = nullptr);
+
+/// A model folder's weights in an engine, all resident.
 std::unique_ptr<Engine> load_engine(const std::filesystem::path& folder, const UpdateRule& rule, Compute compute,
                                     bool allow_non_finite);
-
-/// A model with random weights from the counter generator, rounded to the storage precision; threads over pieces.
-std::unique_ptr<Engine> random_engine(const ModelSection& model, const UpdateRule& rule, Compute compute);
-
-/// The deck's model: from its folder, or random.
-std::unique_ptr<Engine> make_engine(const RunConfig& config, Compute compute);
 
 /// Human-readable architecture, size and shape of a model: "LlamaForCausalLM, 134.5 M parameters, 30 layers, hidden
 /// 576, tied head".

@@ -27,12 +27,13 @@ std::vector<KeyValue> keys_of(const std::string& text) {
 
 }  // namespace
 
-TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& data, const Engine& engine) {
+TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& data, const Engine& engine,
+                                   std::uint64_t theta0_digest) {
   TrajectoryHeader h;
   h.rule = engine.store().rule();
   h.step = {config.zo.difference, static_cast<int>(config.zo.directions), config.zo.epsilon};
   h.objective = data.objective;
-  h.theta0_digest = engine.store().digest();
+  h.theta0_digest = theta0_digest;
   h.deck_digest = mathematical_digest(config);
   h.data_digest = data.train->digest;
   h.mathematical_keys = text_of(mathematical_keys(config));
@@ -64,6 +65,7 @@ std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& 
 
 void replay(Engine& engine, const std::vector<StepRecord>& records) {
   for (const StepRecord& r : records) engine.store().append(r);
+  engine.store().level_versions();
   engine.store().apply_pending();
 }
 

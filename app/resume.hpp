@@ -12,7 +12,8 @@
 namespace distzo2 {
 
 /// The header of the trajectory that this deck, data and freshly imported model begin.
-TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& data, const Engine& engine);
+TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& data, const Engine& engine,
+                                   std::uint64_t theta0_digest);
 
 /// Throws Error (usage) naming what differs where going on with `was` would change the mathematics: deck keys, weights
 /// or training examples. Returns a note where only the arithmetic changed, else an empty text.

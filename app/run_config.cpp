@@ -120,6 +120,7 @@ void visit_keys(Config& c, Visit&& visit) {
   visit("output/log every", c.output.log_every);
   visit("output/evaluate every", c.output.evaluate_every);
   visit("output/write models", c.output.write_models);
+  visit("output/trace file", c.output.trace_file);
   visit("expected/accuracy at least", c.expected.accuracy_at_least);
   visit("expected/final loss at most", c.expected.final_loss_at_most);
 }

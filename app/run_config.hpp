@@ -125,6 +125,7 @@ struct OutputSection {
   Interval log_every;
   std::optional<std::uint32_t> evaluate_every;  // steps; none: a fifth of the run; 0: at its start and end only
   WriteModels write_models = WriteModels::automatic;
+  std::filesystem::path trace_file;  // empty: none
 };
 
 /// What the deck's author says a run must reach; compared at its end, a line in the summary.

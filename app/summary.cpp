@@ -28,6 +28,16 @@ Json rounding_object(const Training& training) {
           {"accumulated_noise_in_epsilon", r.accumulated_noise() / training.config.zo.epsilon}};
 }
 
+/// Seconds and bytes of each lane in the last half of the steps, and their overlap; null where nothing streams.
+Json lanes_object(const std::optional<Utilisation>& use) {
+  if (!use) return nullptr;
+  Json lanes{{"wall_s", use->wall_s}, {"overlap", use->overlap}};
+  for (int i = 0; i < lane_kinds; ++i)
+    if (use->lanes[i].busy_s > 0)
+      lanes[name_of(static_cast<LaneKind>(i))] = {{"busy_s", use->lanes[i].busy_s}, {"bytes", use->lanes[i].bytes}};
+  return lanes;
+}
+
 /// Whether the deck's `expected` values were reached; null where it states none.
 Json expectations(const ExpectedSection& expected, const std::optional<EvaluationResult>& final) {
   if (!expected.accuracy_at_least && !expected.final_loss_at_most) return nullptr;
@@ -38,9 +48,9 @@ Json expectations(const ExpectedSection& expected, const std::optional<Evaluatio
 
 }  // namespace
 
-void write_summary(const RunFolder& folder, const Training& training, std::uint64_t theta_digest,
-                   const std::string& models_problem, const std::optional<EvaluationResult>& initial,
-                   const std::optional<EvaluationResult>& final) {
+void write_summary(const RunFolder& folder, const Training& training, const PlacedModel& placed,
+                   std::uint64_t theta_digest, const std::string& models_problem,
+                   const std::optional<EvaluationResult>& initial, const std::optional<EvaluationResult>& final) {
   const std::vector<RecordedStep> steps = recorded_steps(folder.metrics());
   std::vector<double> seconds, rates;  // of the last half, whichever process did them
   for (std::size_t i = steps.size() / 2; i < steps.size(); ++i) {
@@ -58,8 +68,10 @@ void write_summary(const RunFolder& folder, const Training& training, std::uint6
                      {"peak_device_bytes", 0},
                      {"stored_parameter_bytes", engine.store().bytes()},
                      {"activation_bytes", engine.activation_bytes()},
-                     {"bytes_read", 0},  // a resident store streams nothing
-                     {"bytes_written", 0},
+                     {"allocated_parameter_bytes", engine.store().memory_bytes()},
+                     {"bytes_read", placed.bytes_read()},  // from the disk tier, and written to it
+                     {"bytes_written", placed.bytes_written()},
+                     {"lanes", lanes_object(training.lanes.last_half())},
                      {"theta_digest", fmt::format("{:016x}", theta_digest)},
                      {"trajectory_digest", fmt::format("{:016x}", trajectory_digest(training.records))},
                      {"rounding", rounding_object(training)},

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/commands.hpp"
+#include "app/lane_log.hpp"
 #include "app/loading.hpp"
+#include "app/memory_budget.hpp"
 #include "app/model_export.hpp"
+#include "app/placed_model.hpp"
+#include "app/plan_report.hpp"
 #include "app/progress.hpp"
 #include "app/resume.hpp"
 #include "app/run_evaluations.hpp"
@@ -9,6 +13,7 @@
 #include "app/signals.hpp"
 #include "app/summary.hpp"
 #include "app/training_loop.hpp"
+#include "core/kernels/gemm_kokkosblas.hpp"
 #include "io/output_file.hpp"
 
 #include <fmt/format.h>
@@ -47,48 +52,68 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
     return ExitCode::done;
   }
 
-  // 2. Data and model.
+  // 2. Data, where everything will be, and what was done already.
   const StopSignals signals;
   const ModelConfig model = model_config(config.model);
+  const TensorTable table = tensor_table(model);
   const LoadedData data = load_data(config, model, Sets::all);
-  const std::unique_ptr<Engine> engine = make_engine(config, config.precision.compute);
-  const TrajectoryHeader header = trajectory_header(config, data, *engine);
+  const MemoryPlan plan = plan_run(config, model, table, data, host_concurrency(), machine_memory_sources());
+  std::optional<Trajectory> found;
+  if (existing && fs::exists(existing->trajectory())) found = read_trajectory(existing->trajectory());
+  if (found && found->steps.size() > config.zo.steps)
+    throw Error(ExitCode::usage, fmt::format("zo/steps: {}, but {} holds {}; accepted: that many and more",
+                                             config.zo.steps, existing->trajectory().string(), found->steps.size()));
 
-  // 3. A new trajectory, or the found one replayed.
-  const RunFolder folder = existing ? *existing : new_run_folder(config, options.deck.deck);
+  // 3. The model. What goes to disk needs the run's folder; otherwise there is none before all has been read.
+  std::optional<RunFolder> made = existing;
+  fs::path store;
+  if (plan.disk_bytes > 0) {
+    if (!made) made = new_run_folder(config, options.deck.deck);
+    if (!lock) lock.emplace(*made);
+    store = store_folder(config, *made);
+  }
+  if (plan.placement.streams_any())
+    for (const std::string& line : plan_lines({config, model, table, data}, plan)) progress.say(line);
+  PlacedModel placed(config, model, plan, config.precision.compute, store,
+                     found ? static_cast<std::uint32_t>(found->steps.size()) : 0, &progress);
+  Engine* const engine = &placed.engine();
+  const TrajectoryHeader header = trajectory_header(
+      config, data, *engine, placed.is_advanced() ? found->header.theta0_digest : engine->store().digest());
+
+  // 4. A new trajectory, or the found one.
+  const RunFolder folder = made ? *made : new_run_folder(config, options.deck.deck);
   if (!lock) lock.emplace(folder);
   std::vector<StepRecord> records;
   std::vector<DigestRecord> digests;
   std::unique_ptr<TrajectoryWriter> trajectory;
-  if (existing && fs::exists(folder.trajectory())) {
-    Trajectory found = read_trajectory(folder.trajectory());
-    if (const std::string note = check_same_run(found.header, header, config, folder.trajectory()); !note.empty())
+  if (found) {
+    if (const std::string note = check_same_run(found->header, header, config, folder.trajectory()); !note.empty())
       progress.say("note     " + note);
-    if (found.steps.size() > config.zo.steps)
-      throw Error(ExitCode::usage, fmt::format("zo/steps: {}, but {} holds {}; accepted: that many and more",
-                                               config.zo.steps, folder.trajectory().string(), found.steps.size()));
-    if (found.torn)
+    if (found->torn)
       progress.say(fmt::format("note     {}: what stands after step {} was not whole and is cut off",
-                               folder.trajectory().string(), found.steps.size()));
+                               folder.trajectory().string(), found->steps.size()));
     replace_text_file(folder.deck(), resolved_deck_yaml(config));
-    trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), found, config.checkpoint.trajectory_sync_s);
-    records = std::move(found.steps);
-    digests = std::move(found.digests);
+    trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), *found, config.checkpoint.trajectory_sync_s);
+    records = std::move(found->steps);
+    digests = std::move(found->digests);
   } else {
     replace_text_file(folder.deck(), resolved_deck_yaml(config));
     trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), header, config.checkpoint.trajectory_sync_s);
   }
+  placed.write_after(*trajectory);
   MetricsFile metrics(folder.metrics(), records);
 
-  // 4. What the run is, in a few lines.
+  // 5. What the run is, in a few lines.
   progress.say(fmt::format("run      {}", folder.path.string()));
   progress.say(fmt::format("model    {}", describe(model, engine->store().table())));
   progress.say(fmt::format("data     train {}{}{}", data.train->source, data.dev ? "; dev " + data.dev->source : "",
                            data.test ? "; test " + data.test->source : ""));
   for (const std::string& note : notes_of(data, config.zo.batch)) progress.say("note     " + note);
-  progress.say(fmt::format("store    {} resident, arithmetic: {}",
-                           short_bytes(static_cast<double>(engine->store().bytes())),
-                           engine->arithmetic_fingerprint()));
+  progress.say(fmt::format(
+      "store    {} resident{}{}, arithmetic: {}", short_bytes(static_cast<double>(plan.resident_bytes)),
+      plan.host_bytes > 0 ? fmt::format(", {} staged", short_bytes(static_cast<double>(plan.host_bytes))) : "",
+      plan.disk_bytes > 0 ? fmt::format(", {} on disk", short_bytes(static_cast<double>(plan.disk_bytes))) : "",
+      engine->arithmetic_fingerprint()));
   if (writes_models(config, engine->store()))
     if (const std::string problem = export_problem(*engine); !problem.empty())
       progress.say(
@@ -97,18 +122,27 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
                       problem));
   RunEvaluations evaluations(config, data, folder, *engine, metrics, progress, signals);
   if (!records.empty()) {
-    if (!evaluations.reported(0) && (data.test || data.dev)) evaluations.at(0, false);
+    if (!evaluations.reported(0) && (data.test || data.dev) && !placed.is_advanced()) evaluations.at(0, false);
     replay(*engine, records);
     progress.say(fmt::format("resumed  after step {}, by replay", records.size()));
   }
 
-  // 5. The steps.
-  Training training{
-      config, data, *engine, *trajectory, metrics, progress, signals, std::move(records), [&](std::uint32_t t) {
-        return evaluations.at(t, false);
-      }};
+  // 6. The steps.
+  LaneLog lanes(config, *engine);
+  Training training{config,
+                    data,
+                    *engine,
+                    *trajectory,
+                    metrics,
+                    progress,
+                    signals,
+                    std::move(records),
+                    [&](std::uint32_t t) { return evaluations.at(t, false); },
+                    lanes};
   const StopReason end = train(training);
   trajectory->sync();
+  lanes.close();
+  placed.sync();
   const auto stopped = [&](const char* cause) {
     progress.say(
         fmt::format("stopped  at the {} after step {}; go on with --resume auto", cause, training.records.size()));
@@ -117,7 +151,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
   if (end == StopReason::signal) return stopped("signal");
   if (end == StopReason::time_limit) return stopped("time limit");
 
-  // 6. The result.
+  // 7. The result.
   const std::uint64_t theta_digest = engine->store().digest();
   if (digests.empty() || digests.back().t != config.zo.steps)
     trajectory->append(DigestRecord{config.zo.steps, theta_digest});
@@ -136,7 +170,8 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
         noise, noise > 1 ? ": more than the perturbation itself; store in fp32 or round less often" : ""));
   }
   const auto first = evaluations.reported(0), last = evaluations.reported(config.zo.steps);
-  write_summary(folder, training, theta_digest, evaluations.models_problem(), first, last);
+  write_summary(folder, training, placed, theta_digest, evaluations.models_problem(), first, last);
+  if (!config.memory.keep_store) placed.remove_store();
   if (first && last)
     progress.say(fmt::format("result   accuracy {:.4f} -> {:.4f}, loss {:.4f} -> {:.4f}", first->accuracy,
                              last->accuracy, first->loss, last->loss));

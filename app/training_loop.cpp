@@ -114,6 +114,8 @@ StopReason train(Training& training) {
     watch.push(record.losses);
     training.records.push_back(record);
 
+    training.lanes.after_step();
+
     // 7. Say so.
     training.metrics.step(record, reported_loss(record), computed.tokens, step_s);
     training.progress.step(t, reported_loss(record), record.g.front(), computed.tokens, step_s);

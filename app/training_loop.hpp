@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "app/lane_log.hpp"
 #include "app/loading.hpp"
 #include "app/progress.hpp"
 #include "app/run_config.hpp"
@@ -29,6 +30,7 @@ struct Training {
   /// Called with theta_t as it is before record t is appended. False where a signal ended an evaluation: then the loop
   /// stops without that record, and the evaluation is made on resume.
   std::function<bool(std::uint32_t t)> evaluation_point;
+  LaneLog& lanes;
 };
 
 enum class StopReason : std::uint8_t { finished, signal, time_limit };

@@ -37,7 +37,8 @@ struct ChunkTable {
   std::size_t slot_bytes = 0;    // the largest chunk, rounded up to page_bytes
 };
 constexpr std::int64_t chunk_row_granule = 64;
-constexpr std::size_t chunk_target_bytes = std::size_t{4} << 20;
+// As large as 64 rows of OPT-175B's widest matrix, so that slots of one size waste little.
+constexpr std::size_t chunk_target_bytes = std::size_t{8} << 20;
 
 ChunkTable make_chunk_table(const TensorTable& table, Storage storage, std::size_t target_bytes = chunk_target_bytes);
 

@@ -202,7 +202,11 @@ void add_rest(ParameterList& deck) {
            rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 0, .max = max_u32, .unit = "steps"}))
       .set("write models", std::string("auto"),
            "Whether final/ and best/ are written; auto: models under 10 GB (model and trajectory give both again).",
-           word({"auto", "always", "never"}));
+           word({"auto", "always", "never"}))
+      .set("trace file", std::string(),
+           "A timeline of what reads, computes and writes in each step, for Perfetto, chrome://tracing and "
+           "scripts/plot_timeline; only where parameters stream. Left out: none.",
+           path());
   deck.sublist("expected", false, "What a run of this deck must reach; the summary says whether it did.")
       .set("accuracy at least", std::string("none"), "Accuracy of the final evaluation.",
            rule({.kind = KeyKind::number, .words = {"none"}, .min = 0, .max = 1}))

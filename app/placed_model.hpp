@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "app/loading.hpp"
+#include "app/progress.hpp"
+#include "app/run_config.hpp"
+#include "app/run_folder.hpp"
+#include "core/engine.hpp"
+#include "core/memory_plan.hpp"
+#include "io/block_file.hpp"
+#include "io/trajectory_file.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace distzo2 {
+
+/// The deck's model on the tiers of its plan: resident, streamed from host memory, or from a store on disk.
+class PlacedModel {
+public:
+  /// `store`: the folder for what goes to disk. `records`: those that a resumed run's trajectory holds; of a store that
+  /// stands there, chunks that check and are covered by them are kept, the others are made from the base model.
+  PlacedModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
+              const std::filesystem::path& store, std::uint32_t records, Progress* progress);
+  ~PlacedModel();
+
+  Engine& engine() { return *engine_; }
+  /// Whether the store held chunks with updates: then theta_0 is not at hand.
+  bool is_advanced() const { return advanced_; }
+  /// Every record is on the trajectory's device before a chunk that includes it is written (design section 6).
+  void write_after(TrajectoryWriter& trajectory);
+  std::uint64_t bytes_read() const { return disk_ ? disk_->bytes_read() : 0; }
+  std::uint64_t bytes_written() const { return disk_ ? disk_->bytes_written() : 0; }
+  /// Waits until what was written is on the disk.
+  void sync();
+  /// At a good end. The engine may not be used any more.
+  void remove_store();
+
+private:
+  class TrajectoryFirst;
+  std::unique_ptr<BlockFile> disk_;
+  std::unique_ptr<TrajectoryFirst> ordered_;
+  std::unique_ptr<Engine> engine_;
+  bool advanced_ = false;
+};
+
+/// Where a run keeps what goes to disk: `store` in its folder, or a folder of its own in `memory/scratch folder`.
+std::filesystem::path store_folder(const RunConfig& config, const RunFolder& run);
+
+/// The model of a command that has no run, placed as a run's would be. What goes to disk is in a folder of this process
+/// in `memory/scratch folder`, and goes with this object. Throws Error (usage) where one is needed and none is named.
+class TemporaryModel {
+public:
+  TemporaryModel(const RunConfig& config, const ModelConfig& model, const LoadedData& data, Compute compute);
+  ~TemporaryModel();
+  TemporaryModel(const TemporaryModel&) = delete;
+  TemporaryModel& operator=(const TemporaryModel&) = delete;
+  Engine& engine() { return placed_->engine(); }
+
+private:
+  std::optional<PlacedModel> placed_;
+};
+
+}  // namespace distzo2
