@@ -17,15 +17,15 @@ std::vector<std::int64_t> rows_of_chunks(std::int64_t rows, std::int64_t cols, S
   return result;
 }
 
-TEST(ChunkTable, cuts_matrices_near_4_MiB_in_multiples_of_64_rows) {
+TEST(ChunkTable, cuts_matrices_near_8_MiB_in_multiples_of_64_rows) {
   using Rows = std::vector<std::int64_t>;
-  // A row of 32 KiB: 128 of them are 4 MiB. In 16 bits 256.
-  EXPECT_EQ(rows_of_chunks(1000, 8192, Storage::fp32), (Rows{128, 128, 128, 128, 128, 128, 128, 104}));
-  EXPECT_EQ(rows_of_chunks(1000, 8192, Storage::bf16), (Rows{256, 256, 256, 232}));
-  // A row of 10,240 B: 409 would fit, which is 6 granules of 64.
-  EXPECT_EQ(rows_of_chunks(1024, 5120, Storage::fp16), (Rows{384, 384, 256}));
-  // A row of 96 KiB: 42 would fit, and 64 is the least.
-  EXPECT_EQ(rows_of_chunks(200, 49152, Storage::bf16), (Rows{64, 64, 64, 8}));
+  // A row of 32 KiB: 256 of them are 8 MiB. In 16 bits 512.
+  EXPECT_EQ(rows_of_chunks(1000, 8192, Storage::fp32), (Rows{256, 256, 256, 232}));
+  EXPECT_EQ(rows_of_chunks(1000, 8192, Storage::bf16), (Rows{512, 488}));
+  // A row of 10,240 B: 819 would fit, which is 12 granules of 64.
+  EXPECT_EQ(rows_of_chunks(1024, 5120, Storage::fp16), (Rows{768, 256}));
+  // A row of 192 KiB: 42 would fit, and 64 is the least.
+  EXPECT_EQ(rows_of_chunks(200, 98304, Storage::bf16), (Rows{64, 64, 64, 8}));
   EXPECT_EQ(rows_of_chunks(3, 5, Storage::fp32), (Rows{3}));
 }
 

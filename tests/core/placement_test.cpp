@@ -74,7 +74,7 @@ TEST(Placement, takes_whole_blocks_or_one_matrix_at_a_time) {
 TEST(Placement, cuts_embedding_and_head_no_larger_than_the_largest_unit_of_a_decoder_block) {
   // fp32, hidden 1,024: a row of 4 KiB, chunks of 1,024 rows = 4 MiB. down: 1,024 rows of 12 KiB in chunks of 320 rows.
   const TensorTable table = llama_like(9300, 1024, 2);
-  const ChunkTable chunks = make_chunk_table(table, Storage::fp32);
+  const ChunkTable chunks = make_chunk_table(table, Storage::fp32, std::size_t{4} << 20);
   // Group mode: gate is 3,072 rows of 4 KiB = 12 MiB, so three chunks a range: 3,072 rows three times, then 84 rows.
   const Placement groups = make_units(table, chunks, true);
   EXPECT_EQ(units_of_blocks(groups), (std::vector<int>{4, 8, 8, 5}));
