@@ -8,8 +8,8 @@
 namespace distzo2 {
 
 /// Slow storage of chunks (core/chunk_table.hpp), copy on write: io/block_file implements it on a disk. Calls block
-/// until the bytes have moved; lanes make them asynchronous. One thread may read while another writes other chunks.
-/// Errors are thrown as Error (file).
+/// until the bytes have moved; lanes make them asynchronous. Any number of threads may call at once, but not for a
+/// chunk that one of them writes. Errors are thrown as Error (file).
 struct BlockStorage {
   virtual ~BlockStorage() = default;
 

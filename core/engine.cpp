@@ -82,6 +82,7 @@ struct Engine::Impl {
 
   /// All stages up to the rows that the head matrix is multiplied with: (evaluations, head_tokens, width).
   Rows run_stages(const PackedBatch& batch, const Perturbation& p) {
+    check_batch(batch, config.vocab);
     const int evaluations = static_cast<int>(p.evaluations.size());
     // 1. The residual stream of all evaluations.
     StageContext ctx{exec,        config,  batch,
@@ -90,7 +91,6 @@ struct Engine::Impl {
     // 2. Embedding: where it is streamed, the rows that the batch looks up.
     store.begin_pass(head_matrix);
     weights_of(0);
-    constexpr int token_table = 0;
     if (store.streams_tensor(token_table)) weights[token_table] = store.gather_rows(token_table, batch.ids);
     family.embedding(ctx, weights);
     // 3. Decoder blocks.
@@ -215,6 +215,7 @@ std::size_t activation_bytes(const ModelConfig& config, int evaluations, int tok
 Rows ActivationBuffer::shape(int evaluations, int tokens, int features) {
   const std::int64_t evaluation_stride = std::int64_t{round_up(tokens, row_tile)} * features;
   const auto wanted = static_cast<std::size_t>(evaluation_stride * evaluations);
+  if (memory_.extent(0) < wanted) memory_ = {};  // the smaller one goes before the larger one comes
   if (memory_.extent(0) < wanted) memory_ = Kokkos::View<float*, Kokkos::HostSpace>(std::string(label_), wanted);
   return {memory_.data(), evaluations, tokens, features, features, evaluation_stride};
 }

@@ -2,7 +2,6 @@
 #include "core/lane.hpp"
 
 #include <csignal>
-#include <utility>
 
 namespace distzo2 {
 namespace {
@@ -79,10 +78,9 @@ void Lane::rethrow() {
   std::exception_ptr failure;
   {
     const std::lock_guard lock(mutex_);
-    failure = std::exchange(failure_, nullptr);
-    failed_.store(false, std::memory_order_release);
+    failure = failure_;
   }
-  if (failure) std::rethrow_exception(failure);
+  std::rethrow_exception(failure);
 }
 
 void Lane::take_spans(std::vector<LaneSpan>& out) {
@@ -110,6 +108,7 @@ void Lane::work() {
       }
     }
     span.end = trace_clock();
+    if (entry.kind == Entry::Kind::record) entry.recorded->set(entry.value);
     {
       const std::lock_guard lock(mutex_);
       if (failure) {
@@ -120,7 +119,6 @@ void Lane::work() {
       head_ = (head_ + 1) % ring_.size();
       --size_;
     }
-    if (entry.kind == Entry::Kind::record) entry.recorded->set(entry.value);
     changed_.notify_all();
     if (entry.kind == Entry::Kind::stop) return;
   }

@@ -44,8 +44,8 @@ struct LaneTask {
   std::uint64_t bytes = 0;  // that it moves
 };
 
-/// A worker thread that runs tasks in the order in which they were given, and waits for events between them. After a
-/// task has thrown, those behind it are skipped (their events are set all the same) until `rethrow`.
+/// A worker thread that runs tasks in the order in which they were given, and waits for events between them. Once a
+/// task has thrown, all behind it are skipped (their events are set all the same), and `rethrow` throws each time.
 class Lane {
 public:
   /// `capacity`: tasks, waits and records that can be queued at once; more make the giver wait.

@@ -79,7 +79,7 @@ const float* bring_up_to_date(const Weight& w, std::int64_t offset, std::int64_t
   const std::uint64_t first = w.first + static_cast<std::uint64_t>(offset);
   const auto absorbed = w.pending.first(w.absorb);
   const auto later = w.pending.subspan(w.absorb);
-  if (w.storage == Storage::fp32) {  // every record is a rounding point: nothing is later
+  if (w.storage == Storage::fp32) {  // vectors of a 16-bit model may have later records: who reads them replays
     float* theta = as_float(w.data) + offset;
     apply_chunked(theta, first, n, w, absorbed, t.scratch.data());
     return theta;

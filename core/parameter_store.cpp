@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/parameter_store.hpp"
 
+#include "core/error.hpp"
 #include "core/exec.hpp"
 #include "core/panels.hpp"
 #include "core/pieces.hpp"
@@ -9,16 +10,14 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <numeric>
+#include <string>
 
 namespace distzo2 {
 namespace {
 
 /// Pieces of a tensor's elements that a thread takes at a time.
 constexpr std::int64_t piece_elements = 16 * chunk_elements;
-
-std::size_t size(int i) {
-  return static_cast<std::size_t>(i);
-}
 
 }  // namespace
 
@@ -92,17 +91,20 @@ Weight ParameterStore::view(int tensor, int chunk, std::int64_t row_begin, std::
                             std::uint32_t version) const {
   const Tensor& t = table_.tensors[size(tensor)];
   const Storage storage = t.matrix ? rule_.storage : Storage::fp32;
+  if (version < first_record_ || version > next_)
+    throw Error(ExitCode::internal, "tensor " + t.name + " has version " + std::to_string(version) +
+                                        ", but records are at hand from " + std::to_string(first_record_) + " to " +
+                                        std::to_string(next_));
   Weight w{data,     storage,
            t.matrix, row_end - row_begin,
            t.cols,   static_cast<std::uint64_t>(t.first + row_begin * t.cols),
            &rule_,   std::span<const StepRecord>(records_).subspan(version - first_record_),
            0,        tensor,
            false};
-  if (data != nullptr) {  // `data` is where the chunk begins
-    const Block& block = table_.blocks[size(t.block)];
-    w.data += image_offset(block, t, rule_.storage) + static_cast<std::size_t>(row_begin * t.cols) * bytes_of(storage);
-    w.data -= placement_.chunks.chunks[size(chunk)].offset;
-  }
+  if (data != nullptr)  // it is where the chunk begins
+    w.data += image_offset(table_.blocks[size(t.block)], t, rule_.storage) +
+              static_cast<std::size_t>(row_begin * t.cols) * bytes_of(storage) -
+              placement_.chunks.chunks[size(chunk)].offset;
   // One-dimensional tensors keep to the rounding points of the matrices beside them: a unit has one version.
   w.absorb = w.pending.size();
   if (rule_.storage != Storage::fp32)
@@ -253,12 +255,14 @@ void ParameterStore::read_in_chunk(int tensor, int chunk, std::int64_t offset, s
   if (pipeline_) pipeline_->wait_written(unit);
   std::byte* memory = memory_of_unit_[size(unit)];
   if (memory != nullptr) memory += c.offset - placement_.units[size(unit)].offset;
-  Weight w = view(tensor, chunk, 0, t.rows, memory, version_[size(chunk)]);
+  const std::int64_t row_begin = t.matrix ? c.row_begin : 0;
+  Weight w = view(tensor, chunk, row_begin, t.matrix ? c.row_end : 1, memory, version_[size(chunk)]);
+  offset -= row_begin * t.cols;
   if (memory == nullptr) {
     fetched.resize(out.size() * element);
-    const std::size_t at =
-        image_offset(table_.blocks[size(t.block)], t, rule_.storage) + static_cast<std::size_t>(offset) * element;
-    disk_->read_part(chunk, at - c.offset, fetched);
+    const std::size_t in_chunk = image_offset(table_.blocks[size(t.block)], t, rule_.storage) +
+                                 static_cast<std::size_t>(row_begin * t.cols + offset) * element - c.offset;
+    disk_->read_part(chunk, in_chunk, fetched);
     w.data = fetched.data();
     w.first += static_cast<std::uint64_t>(offset);
     offset = 0;
@@ -268,14 +272,21 @@ void ParameterStore::read_in_chunk(int tensor, int chunk, std::int64_t offset, s
 
 Weight ParameterStore::gather_rows(int tensor, std::span<const std::int32_t> ids) {
   const Tensor& t = table_.tensors[size(tensor)];
-  const std::size_t cols = static_cast<std::size_t>(t.cols);
+  const auto cols = static_cast<std::size_t>(t.cols);
   if (gathered_.size() < ids.size() * cols) gathered_.resize(ids.size() * cols);
-  Kokkos::parallel_for(
-      "distzo2::gather_rows",
-      Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(HostExec(), 0, static_cast<int>(ids.size())), [&](int i) {
-        const std::size_t at = size(i);
-        read(tensor, ids[at] * t.cols, std::span(gathered_).subspan(at * cols, cols));
-      });
+  // Each id is read once, whichever tokens have it.
+  by_id_.resize(ids.size());
+  std::iota(by_id_.begin(), by_id_.end(), 0);
+  const auto id_of = [&](int token) { return ids[size(token)]; };
+  std::ranges::sort(by_id_, {}, id_of);
+  const auto row = [&](int token) { return std::span(gathered_).subspan(size(token) * cols, cols); };
+  for_each_piece(ids.size(), [&](std::size_t i) {
+    const std::int32_t id = id_of(by_id_[i]);
+    if (i > 0 && id_of(by_id_[i - 1]) == id) return;
+    read(tensor, id * t.cols, row(by_id_[i]));
+    for (std::size_t j = i + 1; j < ids.size() && id_of(by_id_[j]) == id; ++j)
+      std::ranges::copy(row(by_id_[i]), row(by_id_[j]).begin());
+  });
   Weight w = view(tensor, first_chunk(tensor), 0, t.rows, nullptr, next_);
   w.data = reinterpret_cast<std::byte*>(gathered_.data());
   w.storage = Storage::fp32;

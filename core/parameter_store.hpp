@@ -115,7 +115,7 @@ public:
   UnitPipeline* pipeline() { return pipeline_.get(); }  // null where nothing streams
 
 private:
-  bool is_decoder(int block) const;
+  static std::size_t size(int i) { return static_cast<std::size_t>(i); }
   int first_chunk(int tensor) const { return chunk_of_tensor_[static_cast<std::size_t>(tensor)]; }
   int end_chunk(int tensor) const;
   Weight rows_of(int tensor, int chunk_begin, int chunk_end) const;
@@ -144,6 +144,7 @@ private:
   std::uint32_t next_ = 0;
   RoundingReport rounding_;
   std::vector<float> gathered_;
+  std::vector<int> by_id_;                 // of gather_rows: tokens, those of one id side by side
   std::unique_ptr<PanelScratch> scratch_;  // of apply_pending
   std::unique_ptr<UnitPipeline> pipeline_;
 };

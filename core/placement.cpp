@@ -13,11 +13,8 @@ const Chunk& chunk_at(const ChunkTable& chunks, int i) {
 /// The token embedding or an untied head.
 bool is_vocabulary(const TensorTable& table, const Chunk& c) {
   const int last = static_cast<int>(table.blocks.size()) - 1;
-  return c.matrix() && (c.tensor_begin == 0 || (c.block == last && c.tensor_begin == table.blocks.back().tensor_begin));
-}
-
-bool is_decoder(const TensorTable& table, int block) {
-  return block > 0 && block + 1 < std::ssize(table.blocks);
+  return c.matrix() &&
+         (c.tensor_begin == token_table || (c.block == last && c.tensor_begin == table.blocks.back().tensor_begin));
 }
 
 Unit unit_of(const ChunkTable& chunks, int begin, int end) {

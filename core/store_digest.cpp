@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/digest.hpp"
-#include "core/exec.hpp"
 #include "core/parameter_store.hpp"
+#include "core/pieces.hpp"
 #include "core/round_up.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 namespace distzo2 {
 
@@ -28,41 +30,35 @@ std::uint64_t ParameterStore::digest() const {
     }
     i = last + 1;
   }
-  // Many chunks at a time, so that what is on disk is read in long pieces.
-  constexpr int at_a_time = 256;
+  // Several chunks at a time, so that what is on disk is read in long pieces.
+  constexpr int at_a_time = 64;
   const int count = static_cast<int>(chunks.size());
-  const HostExec exec;
-  std::uint64_t sum = 0;
-  Kokkos::parallel_reduce(
-      "distzo2::digest", Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, pieces_of(count, at_a_time)),
-      [&](int piece, std::uint64_t& total) {
-        std::vector<float> values;
-        const int last = std::min(count, (piece + 1) * at_a_time);
-        for (int begin = piece * at_a_time, end; begin < last; begin = end) {
-          const DigestChunk& head = chunks[static_cast<std::size_t>(begin)];
-          end = begin + 1;  // chunks that follow on one another
-          while (end < last &&
-                 chunks[static_cast<std::size_t>(end)].first == chunks[static_cast<std::size_t>(end - 1)].end)
-            ++end;
-          values.resize(static_cast<std::size_t>(chunks[static_cast<std::size_t>(end - 1)].end - head.first));
-          std::int64_t at = head.first;
-          for (int j = head.tensor; at < chunks[static_cast<std::size_t>(end - 1)].end; ++j) {
-            const Tensor& t = table_.tensors[static_cast<std::size_t>(j)];
-            const std::int64_t n = std::min(chunks[static_cast<std::size_t>(end - 1)].end, t.first + t.size()) - at;
-            read(j, at - t.first,
-                 std::span(values).subspan(static_cast<std::size_t>(at - head.first), static_cast<std::size_t>(n)));
-            at += n;
-          }
-          for (int i = begin; i < end; ++i) {
-            const DigestChunk& c = chunks[static_cast<std::size_t>(i)];
-            total += digest_chunk(static_cast<std::uint64_t>(c.first),
-                                  std::span<const float>(values).subspan(static_cast<std::size_t>(c.first - head.first),
-                                                                         static_cast<std::size_t>(c.end - c.first)));
-          }
-        }
-      },
-      sum);
-  return sum;
+  const auto at = [&](int i) -> const DigestChunk& { return chunks[static_cast<std::size_t>(i)]; };
+  std::vector<std::uint64_t> sums(static_cast<std::size_t>(pieces_of(count, at_a_time)));
+  for_each_piece(sums.size(), [&](std::size_t piece) {
+    std::vector<float> values;
+    const auto values_of = [&](std::int64_t first, std::int64_t n, std::int64_t origin) {
+      return std::span(values).subspan(static_cast<std::size_t>(first - origin), static_cast<std::size_t>(n));
+    };
+    const int last = std::min(count, (static_cast<int>(piece) + 1) * at_a_time);
+    for (int begin = static_cast<int>(piece) * at_a_time, end; begin < last; begin = end) {
+      end = begin + 1;  // chunks that follow on one another
+      while (end < last && at(end).first == at(end - 1).end) ++end;
+      const std::int64_t origin = at(begin).first, run_end = at(end - 1).end;
+      values.resize(static_cast<std::size_t>(run_end - origin));
+      std::int64_t first = origin;
+      for (int j = at(begin).tensor; first < run_end; ++j) {
+        const Tensor& t = table_.tensors[static_cast<std::size_t>(j)];
+        const std::int64_t n = std::min(run_end, t.first + t.size()) - first;
+        read(j, first - t.first, values_of(first, n, origin));
+        first += n;
+      }
+      for (int i = begin; i < end; ++i)
+        sums[piece] += digest_chunk(static_cast<std::uint64_t>(at(i).first),
+                                    values_of(at(i).first, at(i).end - at(i).first, origin));
+    }
+  });
+  return std::accumulate(sums.begin(), sums.end(), std::uint64_t{0});
 }
 
 }  // namespace distzo2

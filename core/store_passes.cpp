@@ -5,19 +5,11 @@
 #include "core/pieces.hpp"
 
 #include <algorithm>
-#include <cassert>
+#include <string>
 
 namespace distzo2 {
 
 // The passes over streamed units: which, in what order, and when they are written back.
-
-namespace {
-
-std::size_t size(int i) {
-  return static_cast<std::size_t>(i);
-}
-
-}  // namespace
 
 bool ParameterStore::streams_tensor(int tensor) const {
   return std::ranges::any_of(units_of(tensor), [&](int u) { return streams(u); });
@@ -39,7 +31,7 @@ void ParameterStore::begin_pass(int head_matrix) {
       if (streams(unit)) forward_order_.push_back(unit);
     };
     for (int b = 0; b < std::ssize(table_.blocks); ++b) {
-      if (!is_decoder(b)) continue;
+      if (!is_decoder(table_, b)) continue;
       const int begin = placement_.unit_begin[size(b)], end = placement_.unit_begin[size(b) + 1];
       // One-dimensional tensors stand last in their block and are used first.
       for (int u = begin; u < end; ++u)
@@ -51,9 +43,8 @@ void ParameterStore::begin_pass(int head_matrix) {
     order_.reserve(placement_.units.size());
   }
   order_ = forward_order_;
-  constexpr int embedding = 0;
-  if (head_matrix != embedding)
-    for (const int u : units_of(embedding))
+  if (head_matrix != token_table)
+    for (const int u : units_of(token_table))
       if (streams(u) && in_turn(u) && version_[size(placement_.units[size(u)].chunk_begin)] < next_)
         order_.push_back(u);
   pipeline_->begin_pass(order_, next_);
@@ -62,16 +53,15 @@ void ParameterStore::begin_pass(int head_matrix) {
 void ParameterStore::end_pass() {
   if (!pipeline_) return;
   // Nothing else passes over an untied embedding: its rows in memory, and those streamed whose turn it is.
-  constexpr int embedding = 0;
-  if (head_matrix_ != embedding && streams_tensor(embedding))
-    for (const int u : units_of(embedding)) {
+  if (head_matrix_ != token_table && streams_tensor(token_table))
+    for (const int u : units_of(token_table)) {
       if (streams(u) && std::find(order_.begin() + std::ssize(forward_order_), order_.end(), u) == order_.end())
         continue;
       open(u);
-      const Weight w = rows_in(embedding, u);
-      if (first_row(embedding, u) == 0) sample_rounding_of(w);
+      const Weight w = rows_in(token_table, u);
+      if (first_row(token_table, u) == 0) sample_rounding_of(w);
       apply_pending(w);
-      absorbed_rows(embedding, u);
+      absorbed_rows(token_table, u);
       close(u);
     }
   pipeline_->end_pass(forward_order_);
@@ -81,7 +71,11 @@ void ParameterStore::open(int unit) {
   if (!streams(unit)) return;
   open_[size(unit)] = pipeline_->acquire(unit);
   const Unit& u = placement_.units[size(unit)];
-  for (int c = u.chunk_begin; c < u.chunk_end; ++c) seen_[size(c)] = version_[size(c)];
+  for (int c = u.chunk_begin; c < u.chunk_end; ++c) {
+    if (version_[size(c)] != version_[size(u.chunk_begin)])  // level_versions was not called
+      throw Error(ExitCode::internal, "the chunks of unit " + std::to_string(unit) + " have different versions");
+    seen_[size(c)] = version_[size(c)];
+  }
 }
 
 void ParameterStore::close(int unit, bool in_any_case) {
@@ -90,7 +84,6 @@ void ParameterStore::close(int unit, bool in_any_case) {
   const std::uint32_t version = seen_[size(u.chunk_begin)];
   bool changed = false;
   for (int c = u.chunk_begin; c < u.chunk_end; ++c) {
-    assert(seen_[size(c)] == version);
     changed = changed || version_[size(c)] != version;
   }
   const bool write = changed && (in_any_case || in_turn(unit));
@@ -99,18 +92,15 @@ void ParameterStore::close(int unit, bool in_any_case) {
   pipeline_->release(unit, write, version);
 }
 
-bool ParameterStore::is_decoder(int block) const {
-  return block > 0 && block + 1 < std::ssize(table_.blocks);
-}
-
 void ParameterStore::open_block(int block) {
-  if (!is_decoder(block)) return;  // what streams of the first and the last block is gathered, or opened in ranges
+  if (!is_decoder(table_, block))
+    return;  // what streams of the first and the last block is gathered, or opened in ranges
   for (int u = placement_.unit_begin[size(block)]; u < placement_.unit_begin[size(block) + 1]; ++u)
     if (!placement_.groups || placement_.units[size(u)].vectors) open(u);
 }
 
 void ParameterStore::close_block(int block) {
-  if (!is_decoder(block)) return;
+  if (!is_decoder(table_, block)) return;
   for (int u = placement_.unit_begin[size(block)]; u < placement_.unit_begin[size(block) + 1]; ++u)
     if (!placement_.groups || placement_.units[size(u)].vectors) close(u);
 }

@@ -31,6 +31,9 @@ struct Block {
 /// Blocks, and the run of one-dimensional tensors in them, start at multiples of this many indices.
 constexpr std::int64_t index_alignment = 4096;
 
+/// The token embedding comes first in every family.
+constexpr int token_table = 0;
+
 /// For a family and its dimensions: every tensor with its name, shape, first index, block and decay flag.
 /// Indices skipped by alignment belong to no tensor.
 struct TensorTable {
@@ -49,6 +52,11 @@ struct TensorSpec {
 
 /// Lays out blocks (each: matrices in the given order, then one-dimensional tensors) in canonical order.
 TensorTable make_tensor_table(const std::vector<std::vector<TensorSpec>>& blocks);
+
+/// Between the first block (embedding) and the last (head).
+inline bool is_decoder(const TensorTable& table, int block) {
+  return block > 0 && block + 1 < static_cast<int>(table.blocks.size());
+}
 
 /// Index of the tensor with this name, or -1.
 int find_tensor(const TensorTable& table, std::string_view name);

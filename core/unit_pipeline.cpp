@@ -114,6 +114,13 @@ int UnitPipeline::free_buffer(bool vectors) const {
   return best;
 }
 
+int UnitPipeline::buffer_of(int unit, bool acquired) const {
+  const auto found =
+      std::ranges::find_if(buffers_, [&](const Buffer& b) { return b.unit == unit && b.acquired == acquired; });
+  if (found == buffers_.end()) throw Error(ExitCode::internal, "unit " + std::to_string(unit) + " has no buffer");
+  return static_cast<int>(found - buffers_.begin());
+}
+
 void UnitPipeline::start_load(int unit, int buffer) {
   const Unit& u = unit_at(unit);
   Buffer& b = buffers_[static_cast<std::size_t>(buffer)];
@@ -166,6 +173,7 @@ void UnitPipeline::drop_expected() {
 }
 
 void UnitPipeline::begin_pass(std::span<const int> order, std::uint32_t step) {
+  rethrow();
   step_ = step;
   const std::size_t ahead = issued_ - taken_;
   const auto fetched = expected_.begin() + static_cast<std::ptrdiff_t>(taken_);
@@ -184,6 +192,7 @@ void UnitPipeline::end_pass(std::span<const int> next) {
   computed_until(trace_clock());
   drop_expected();
   expected_.assign(next.begin(), next.end());
+  ++step_;
   issue();
 }
 
@@ -200,10 +209,9 @@ std::byte* UnitPipeline::acquire(int unit) {
   issue();
   if (taken_ == issued_)
     throw Error(ExitCode::internal, "unit " + std::to_string(unit) + ": more units are in use than there are buffers");
-  Buffer& b = *std::ranges::find_if(buffers_, [&](const Buffer& c) { return c.unit == unit && !c.acquired; });
+  Buffer& b = buffers_[static_cast<std::size_t>(buffer_of(unit, false))];
   b.loaded.wait(b.uses);
-  for (auto* lane : {&read_, &upload_, &download_, &write_})
-    if (*lane) (*lane)->rethrow();
+  rethrow();
   b.acquired = true;
   ++taken_;
   compute_since_ = trace_clock();
@@ -214,9 +222,8 @@ std::byte* UnitPipeline::acquire(int unit) {
 
 void UnitPipeline::release(int unit, bool write_back, std::uint32_t version) {
   const Unit& u = unit_at(unit);
-  const auto found = std::ranges::find_if(buffers_, [&](const Buffer& c) { return c.unit == unit && c.acquired; });
-  Buffer& b = *found;
-  const int buffer = static_cast<int>(found - buffers_.begin());
+  const int buffer = buffer_of(unit, true);
+  Buffer& b = buffer_at(buffer);
   UnitState& state = states_[static_cast<std::size_t>(unit)];
   b.unit = -1;
   b.acquired = false;
@@ -247,7 +254,11 @@ void UnitPipeline::release(int unit, bool write_back, std::uint32_t version) {
 void UnitPipeline::wait_written(int unit) {
   const UnitState& state = states_[static_cast<std::size_t>(unit)];
   state.written.wait(state.writes);
-  for (auto* lane : {&download_, &write_})
+  rethrow();
+}
+
+void UnitPipeline::rethrow() {
+  for (auto* lane : {&read_, &upload_, &download_, &write_})
     if (*lane) (*lane)->rethrow();
 }
 

@@ -78,6 +78,8 @@ private:
   void issue();
   void drop_expected();
   int free_buffer(bool vectors) const;
+  int buffer_of(int unit, bool acquired) const;
+  void rethrow();
   void start_load(int unit, int buffer);
   const Unit& unit_at(int u) const { return placement_.units[static_cast<std::size_t>(u)]; }
   bool bounces(const Unit& u) const { return u.tier == Tier::disk && placement_.staging; }

@@ -18,6 +18,8 @@ void require(bool sound, const char* what) {
   if (!sound) throw Error(ExitCode::internal, std::string("a packed batch is broken: ") + what);
 }
 
+}  // namespace
+
 void check_batch(const PackedBatch& batch, std::int64_t vocab) {
   const auto in_vocabulary = [=](std::int64_t id) { return id >= 0 && id < vocab; };
   require(batch.tokens() > 0, "it has no tokens");
@@ -36,8 +38,6 @@ void check_batch(const PackedBatch& batch, std::int64_t vocab) {
     require(t.token >= 0 && t.token < batch.tokens() && in_vocabulary(t.target), "a loss term is out of range");
   }
 }
-
-}  // namespace
 
 std::size_t Activations::bytes() const {
   return branch.bytes() + wide.bytes() + rope.bytes() + (vectors.size() + attention_scratch.size()) * sizeof(float);
@@ -69,7 +69,6 @@ std::size_t stage_bytes(const ModelConfig& config, int evaluations, int tokens, 
 void prepare_batch(StageContext& ctx) {
   Activations& a = ctx.scratch;
   const ModelConfig& config = ctx.config;
-  check_batch(ctx.batch, config.vocab);
   attention_tiles(a.tiles, ctx.batch.spans, attention_shape(config));
   std::size_t const threads = static_cast<std::size_t>(ctx.exec.concurrency());
   std::size_t const scratch = attention_scratch(static_cast<int>(config.head_dim)) * threads;

@@ -35,7 +35,10 @@ std::size_t stage_bytes(const ModelConfig& config, int evaluations, int tokens, 
 /// Features of `wide` that the family needs.
 int wide_features(const ModelConfig& config);
 
-/// First thing in a pass: checks the batch (a broken one is an internal error), plans attention, makes room.
+/// Throws Error (internal) for a batch that is broken or names tokens beyond the vocabulary.
+void check_batch(const PackedBatch& batch, std::int64_t vocab);
+
+/// First thing in a pass over a checked batch: plans attention, makes room.
 void prepare_batch(StageContext& ctx);
 
 /// First thing in a stage with one-dimensional tensors: their values for every evaluation, in scratch.vector_of.

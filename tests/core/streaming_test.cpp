@@ -6,8 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +43,8 @@ struct Tiers {
   int buffers;
   std::uint32_t write_back_every;
   int resident_blocks = 0;
+  int delay_us = 0;  // of each transfer of the disk
+  double link = 0;   // bytes a second
 };
 
 Placement place(const ModelConfig& config, Storage storage, const Tiers& tiers) {
@@ -78,10 +83,10 @@ PackedBatch batch_of_step(std::uint32_t t) {
   return batch;
 }
 
-Result run(const ModelConfig& config, const UpdateRule& rule, const Tiers& tiers) {
+Result run(const ModelConfig& config, const UpdateRule& rule, const Tiers& tiers, Compute compute = Compute::fp32) {
   const Placement placement = place(config, rule.storage, tiers);
   MemoryStorage disk(placement.chunks);
-  Engine engine(config, rule, Compute::fp32, placement, &disk);
+  Engine engine(config, rule, compute, placement, &disk, {tiers.link});
   std::mt19937 random(5);
   std::normal_distribution<float> normal(0.0F, 0.1F);
   for (int c = 0; c < std::ssize(placement.chunks.chunks); ++c) {
@@ -89,6 +94,7 @@ Result run(const ModelConfig& config, const UpdateRule& rule, const Tiers& tiers
     for (float& v : values) v = normal(random);
     engine.store().import_chunk(c, values);
   }
+  disk.delay = std::chrono::microseconds(tiers.delay_us);
   const StepRule step{Difference::central, 1, 1e-3};
   Result result;
   for (std::uint32_t t = 0; t < 11; ++t) {
@@ -124,12 +130,13 @@ const Tiers others[] = {{"resident in groups", Tier::resident, false, true, 2, 1
                         {"disk, staged", Tier::disk, true, false, 2, 1},
                         {"disk, staged in groups, written back every 8", Tier::disk, true, true, 3, 8}};
 
-void expect_equal_bits(FamilyKind family, bool tied, const UpdateRule& rule) {
+void expect_equal_bits(FamilyKind family, bool tied, const UpdateRule& rule, std::span<const Tiers> places = others,
+                       Compute compute = Compute::fp32) {
   const ModelConfig config = model(family, tied);
-  const Result expected = run(config, rule, resident);
+  const Result expected = run(config, rule, resident, compute);
   EXPECT_EQ(expected.theta, expected.replayed);
-  for (const Tiers& tiers : others) {
-    const Result result = run(config, rule, tiers);
+  for (const Tiers& tiers : places) {
+    const Result result = run(config, rule, tiers, compute);
     EXPECT_EQ(result.losses, expected.losses) << tiers.name;
     EXPECT_EQ(result.theta, expected.theta) << tiers.name;
     EXPECT_EQ(result.replayed, expected.theta) << tiers.name;
@@ -151,6 +158,73 @@ TEST(Streaming, gives_the_bits_of_a_resident_model_in_fp16) {
   expect_equal_bits(FamilyKind::opt, false, {3, DirectionKind::gaussian, Storage::fp16, Rounding::stochastic, 8});
 }
 
+TEST(Streaming, gives_the_bits_of_a_resident_model_in_bf16_compute) {
+  expect_equal_bits(FamilyKind::llama, false, {3, DirectionKind::gaussian, Storage::bf16, Rounding::stochastic, 1},
+                    others, Compute::bf16);
+}
+
+TEST(Streaming, waits_for_slow_disks_and_links) {
+  // A transfer takes far longer than a block's work: whatever does not wait is wrong.
+  const Tiers slow[] = {{"slow disk", Tier::disk, false, false, 2, 1, 0, 3000},
+                        {"slow disk, three buffers", Tier::disk, false, false, 3, 1, 0, 3000},
+                        {"slow disk in groups, staged", Tier::disk, true, true, 2, 1, 0, 1000},
+                        {"slow disk and link", Tier::disk, true, false, 3, 1, 0, 2000, 2e8},
+                        {"slow link", Tier::host, true, false, 2, 1, 0, 0, 5e7},
+                        {"slow link, three buffers, groups", Tier::host, true, true, 3, 1, 0, 0, 1e8}};
+  expect_equal_bits(FamilyKind::llama, true, {3, DirectionKind::gaussian, Storage::fp32, Rounding::stochastic, 1},
+                    slow);
+}
+
+TEST(Streaming, goes_on_from_chunks_of_different_versions) {
+  for (const auto& [storage, every] : {std::pair{Storage::fp32, 1U}, {Storage::bf16, 4U}}) {
+    const ModelConfig config = model(FamilyKind::llama, true);
+    const UpdateRule rule{3, DirectionKind::gaussian, storage, Rounding::stochastic, every};
+    const Placement placement = place(config, storage, {"disk", Tier::disk, false, false, 2, every});
+    const int chunks = static_cast<int>(placement.chunks.chunks.size());
+    MemoryStorage disk(placement.chunks), earlier(placement.chunks);
+    const PackedBatch batch = batch_of_step(0);
+    std::vector<double> losses(batch.terms.size());
+    std::vector<StepRecord> records;
+    for (std::uint32_t t = 0; t < 10; ++t) records.push_back({t, 1e-3, 0.1F, {1e-2F}, {1.0}, {1.0}, {1.0, 1.0}});
+    std::uint64_t expected = 0;
+    {
+      Engine engine(config, rule, Compute::fp32, placement, &disk);
+      for (const StepRecord& r : records) {
+        if (r.t == 5) {
+          engine.store().pipeline()->drain();
+          for (int c = 0; c < chunks; ++c) earlier.put(c, disk);
+        }
+        engine.store().append(r);
+        engine.forward(batch, clean_perturbation(), losses);
+      }
+      expected = engine.store().digest();
+    }
+    // A crash: every second chunk is as it was at step 5.
+    for (int c = 0; c < chunks; c += 2) disk.put(c, earlier);
+    Engine resumed(config, rule, Compute::fp32, placement, &disk);
+    for (const StepRecord& r : records) resumed.store().append(r);
+    // What is in memory begins anew from theta_0, which is all zeros here, as on the disk.
+    resumed.store().level_versions();
+    EXPECT_EQ(resumed.store().digest(), expected);
+    resumed.store().apply_pending();
+    EXPECT_EQ(resumed.store().digest(), expected);
+  }
+}
+
+TEST(Streaming, does_not_read_chunks_of_different_versions_as_one) {
+  const ModelConfig config = model(FamilyKind::llama, true);
+  const UpdateRule rule{3, DirectionKind::gaussian, Storage::fp32, Rounding::stochastic, 1};
+  const Placement placement = place(config, rule.storage, {"disk", Tier::disk, false, false, 2, 1});
+  MemoryStorage disk(placement.chunks);
+  const Unit& unit = *std::ranges::find(placement.units, Tier::disk, &Unit::tier);
+  ASSERT_GT(unit.chunk_end - unit.chunk_begin, 1);
+  std::vector<std::byte> bytes(unit.bytes);
+  disk.write(unit.chunk_begin, unit.chunk_begin + 1, bytes.data(), 1);
+  Engine engine(config, rule, Compute::fp32, placement, &disk);
+  engine.store().append({0, 1e-3, 0.0F, {1e-3F}, {1.0}, {1.0}, {1.0, 1.0}});
+  EXPECT_THROW(engine.store().apply_pending(), Error);
+}
+
 TEST(Streaming, reports_what_a_lane_could_not_do) {
   const ModelConfig config = model(FamilyKind::llama, true);
   const UpdateRule rule{3, DirectionKind::gaussian, Storage::fp32, Rounding::stochastic, 1};
@@ -160,13 +234,21 @@ TEST(Streaming, reports_what_a_lane_could_not_do) {
   const PackedBatch batch = batch_of_step(0);
   std::vector<double> losses(batch.terms.size());
   engine.store().append({0, 1e-3, 0.0F, {1e-3F}, {1.0}, {1.0}, {1.0, 1.0}});
-  disk.fails_after = 1;
+  disk.writes_left = 1;
   EXPECT_THROW(
       {
         engine.forward(batch, clean_perturbation(), losses);
         engine.forward(batch, clean_perturbation(), losses);
       },
       Error);
+  EXPECT_THROW(engine.forward(batch, clean_perturbation(), losses), Error);  // and never goes on
+  EXPECT_THROW(engine.store().digest(), Error);
+
+  MemoryStorage lost(placement.chunks);
+  Engine reader(config, rule, Compute::fp32, placement, &lost);
+  lost.reads_left = 1;
+  EXPECT_THROW(reader.forward(batch, clean_perturbation(), losses), Error);
+  EXPECT_THROW(reader.forward(batch, clean_perturbation(), losses), Error);
 }
 
 TEST(Streaming, writes_a_unit_back_once_in_so_many_steps) {

@@ -7,14 +7,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <thread>
 #include <vector>
 
 namespace distzo2 {
 
-/// A disk that is memory. `fails_after`: so many more writes work.
+/// A disk that is memory, slow on request: then a read that did not wait for the write before it finds the old bytes.
+/// `writes_left`, `reads_left`: so many more work.
 class MemoryStorage final : public BlockStorage {
 public:
   explicit MemoryStorage(const ChunkTable& table)
@@ -22,6 +25,8 @@ public:
     for (std::size_t c = 0; c < bytes_.size(); ++c) bytes_[c].resize(table.chunks[c].bytes);
   }
   void read(int begin, int end, std::byte* image) override {
+    if (reads_left-- <= 0) throw Error(ExitCode::file, "the disk is gone");
+    if (delay.count() > 0) std::this_thread::sleep_for(delay);
     for (int c = begin; c < end; ++c) std::ranges::copy(at(c), image + offset(begin, c));
     bytes_read_ += offset(begin, end - 1) + at(end - 1).size();
   }
@@ -29,7 +34,8 @@ public:
     std::copy_n(at(chunk).begin() + static_cast<std::ptrdiff_t>(from), to.size(), to.begin());
   }
   void write(int begin, int end, const std::byte* image, std::uint32_t version) override {
-    if (fails_after-- <= 0) throw Error(ExitCode::file, "the disk is full");
+    if (writes_left-- <= 0) throw Error(ExitCode::file, "the disk is full");
+    if (delay.count() > 0) std::this_thread::sleep_for(delay);
     for (int c = begin; c < end; ++c) {
       std::copy_n(image + offset(begin, c), at(c).size(), at(c).begin());
       version_[static_cast<std::size_t>(c)] = version;
@@ -38,12 +44,17 @@ public:
     ++writes;
   }
   bool holds(int) const override { return true; }
+  void put(int chunk, MemoryStorage& other) {
+    at(chunk) = other.at(chunk);
+    version_[static_cast<std::size_t>(chunk)] = other.version(chunk);
+  }
   std::uint32_t version(int chunk) const override { return version_[static_cast<std::size_t>(chunk)]; }
   void sync() override {}
   std::uint64_t bytes_read() const override { return bytes_read_; }
   std::uint64_t bytes_written() const override { return bytes_written_; }
 
-  int fails_after = 1 << 30;
+  std::atomic<int> writes_left{1 << 30}, reads_left{1 << 30};
+  std::chrono::microseconds delay{0};
   std::atomic<int> writes{0};
 
 private:
