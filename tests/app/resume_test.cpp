@@ -39,22 +39,6 @@ std::vector<json> without_times(std::vector<json> metrics) {
   return metrics;
 }
 
-std::uintmax_t size_of(const fs::path& path) {
-  std::error_code missing;
-  const std::uintmax_t size = fs::file_size(path, missing);
-  return missing ? 0 : size;
-}
-
-/// Starts the run and kills it once its trajectory has so many bytes. Returns false where it had ended before.
-bool kill_at_bytes(const TinyProject& project, const std::vector<std::string>& words, std::uintmax_t bytes) {
-  RunningProgram program(words, project.here());
-  while (program.running() && size_of(project.path("run/trajectory.zoj")) < bytes) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  program.send(SIGKILL);
-  return program.wait().signal == SIGKILL;
-}
-
 /// Cuts so many bytes off the trajectory, and takes away what is written after the last step: what a process that died
 /// leaves.
 void cut_back(const TinyProject& project, std::uintmax_t bytes) {

@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <fstream>
 #include <sstream>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 namespace distzo2 {
@@ -165,6 +169,20 @@ std::vector<std::string> train_words(const std::string& deck_path, const std::ve
     words.insert(words.end(), {"--set", set});
   }
   return words;
+}
+
+std::uintmax_t size_of(const fs::path& path) {
+  std::error_code missing;
+  const std::uintmax_t size = fs::file_size(path, missing);
+  return missing ? 0 : size;
+}
+
+bool kill_at_bytes(const TinyProject& project, const std::vector<std::string>& words, std::uintmax_t bytes) {
+  RunningProgram program(words, project.here());
+  while (program.running() && size_of(project.path("run/trajectory.zoj")) < bytes)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  program.send(SIGKILL);
+  return program.wait().signal == SIGKILL;
 }
 
 void expect_each_step_once(const std::vector<nlohmann::json>& metrics, std::size_t steps) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -43,6 +44,13 @@ private:
 /// The words of `distzo2 train` for a deck with these --set options.
 std::vector<std::string> train_words(const std::string& deck, const std::vector<std::string>& sets,
                                      const std::vector<std::string>& more = {});
+
+/// 0 where there is no such file.
+std::uintmax_t size_of(const std::filesystem::path& path);
+
+/// Starts the run of the folder `run` and kills it once its trajectory has so many bytes. Returns false where it had
+/// ended before.
+bool kill_at_bytes(const TinyProject& project, const std::vector<std::string>& words, std::uintmax_t bytes);
 
 /// metrics.jsonl holds each of these steps once, in order.
 void expect_each_step_once(const std::vector<nlohmann::json>& metrics, std::size_t steps);

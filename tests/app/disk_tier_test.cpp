@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/support/tiny_project.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace distzo2 {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A model of random weights so small that only a budget chosen to the tenth of a MiB leaves no room for it.
+
+constexpr const char* deck_text =
+    "model: {shape: llama-tiny, weights: random, seed: 1}\n"
+    "data: {task: random tokens, sequence length: 16, train examples: 20}\n"
+    "zo: {steps: 24, batch: 2, epsilon: 1e-3, learning rate: 1e-2, kind: gaussian}\n"
+    "output: {folder: run}\n";
+
+using Sets = std::vector<std::string>;
+
+nlohmann::json summary_of(const TinyProject& project, Sets sets, const std::string& run) {
+  sets.push_back("output/folder=" + run);
+  const ProgramResult result = project.run(train_words("disk.yaml", sets));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  return project.summary(run);
+}
+
+const Sets on_disk{"memory/host budget=129.3 MiB"};
+
+TEST(DiskTier, gives_the_bits_of_a_resident_run) {
+  const TinyProject project;
+  project.write("disk.yaml", deck_text);
+  const nlohmann::json resident = summary_of(project, {}, "resident");
+  EXPECT_EQ(resident["bytes_read"], 0);
+  const std::vector<Sets> others{on_disk,
+                                 {on_disk[0], "memory/write back every=1"},
+                                 {on_disk[0], "memory/buffers=3"},
+                                 {"memory/host budget=129 MiB", "memory/groups=on"},
+                                 {"memory/staging=always"},
+                                 {"memory/staging=always", "memory/groups=on"}};
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    const nlohmann::json other = summary_of(project, others[i], "run" + std::to_string(i));
+    EXPECT_EQ(other["theta_digest"], resident["theta_digest"]) << i;
+    EXPECT_EQ(other["trajectory_digest"], resident["trajectory_digest"]) << i;
+    if (i < 4) {
+      EXPECT_GT(other["bytes_read"], 0) << i;
+    }
+  }
+}
+
+TEST(DiskTier, removes_its_store_at_a_good_end_and_keeps_it_where_it_is_told) {
+  const TinyProject project;
+  project.write("disk.yaml", deck_text);
+  summary_of(project, on_disk, "run");
+  EXPECT_FALSE(fs::exists(project.path("run/store")));
+  Sets sets = on_disk;
+  sets.push_back("memory/keep store=true");
+  summary_of(project, sets, "kept");
+  EXPECT_TRUE(fs::exists(project.path("kept/store/chunks.bin")));
+  sets = on_disk;
+  sets.push_back("memory/scratch folder=" + project.path("scratch").string());
+  summary_of(project, sets, "elsewhere");
+  EXPECT_FALSE(fs::exists(project.path("elsewhere/store")));
+  EXPECT_TRUE(fs::is_empty(project.path("scratch")));
+}
+
+TEST(DiskTier, goes_on_after_kills_with_the_digest_of_an_uninterrupted_run) {
+  const TinyProject project;
+  project.write("disk.yaml", deck_text);
+  const nlohmann::json whole = summary_of(project, on_disk, "whole");
+  Sets sets = on_disk;
+  sets.push_back("output/folder=run");
+  const std::vector<std::string> words = train_words("disk.yaml", sets, {"--resume", "auto"});
+  for (const std::uintmax_t records : {5U, 9U, 17U}) EXPECT_TRUE(kill_at_bytes(project, words, 600 + 64 * records));
+  // And what a crash of the machine leaves of a chunk.
+  {
+    std::fstream store(project.path("run/store/chunks.bin"), std::ios::in | std::ios::out | std::ios::binary);
+    store.seekp(3 * 4096 + 100);
+    store.put('x');
+  }
+  const ProgramResult resumed = project.run(words);
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(project.summary("run")["theta_digest"], whole["theta_digest"]);
+  EXPECT_EQ(project.summary("run")["trajectory_digest"], whole["trajectory_digest"]);
+}
+
+}  // namespace
+}  // namespace distzo2
