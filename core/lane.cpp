@@ -1,29 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/lane.hpp"
 
-#include <csignal>
+#include "core/signals_blocked.hpp"
 
 namespace distzo2 {
-namespace {
-
-/// Signals are the main thread's: a thread started while they are blocked never takes one.
-class SignalsBlocked {
-public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-private:
-  sigset_t before_{};
-};
-
-}  // namespace
-
 double trace_clock() {
   using Clock = std::chrono::steady_clock;
   static const Clock::time_point zero = Clock::now();

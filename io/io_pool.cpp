@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "io/io_pool.hpp"
 
-#include <pthread.h>
+#include "core/signals_blocked.hpp"
 
 #include <algorithm>
-#include <csignal>
 #include <utility>
 
 namespace distzo2 {
 
 IoPool::IoPool(int threads) {
   jobs_.reserve(16);  // more callers at once than lanes can be
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: stopping a run is the main thread's
+  const SignalsBlocked blocked;
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { help(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 IoPool::~IoPool() {

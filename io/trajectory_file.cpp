@@ -2,6 +2,7 @@
 #include "io/trajectory_file.hpp"
 
 #include "core/error.hpp"
+#include "core/signals_blocked.hpp"
 #include "io/output_file.hpp"
 #include "io/trajectory_format.hpp"
 
@@ -11,7 +12,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -78,9 +78,7 @@ TrajectoryWriter::~TrajectoryWriter() {
 void TrajectoryWriter::start_syncing(double sync_s) {
   sync_each_ = sync_s <= 0;
   if (sync_each_) return;
-  sigset_t all, before;  // signals are for the main thread
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   syncer_ = std::thread([this, period = std::chrono::duration<double>(sync_s)] {
     std::unique_lock lock(mutex_);
     while (!stop_) {
@@ -91,7 +89,6 @@ void TrajectoryWriter::start_syncing(double sync_s) {
       lock.lock();
     }
   });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void TrajectoryWriter::fail_if_failed() {
