@@ -71,4 +71,13 @@ struct BenchStepOptions {
 };
 ExitCode bench_step_command(const BenchStepOptions& options, const RunConfig& config);
 
+struct BenchStreamOptions {
+  DeckOptions deck;
+  std::uint32_t repeats = 5;
+  std::uint32_t warm_up = 2;  // steps of the streamed model before the turns
+};
+/// What `bench stream` measures, and how: its --help.
+extern const char* const bench_stream_text;
+ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig& config);
+
 }  // namespace distzo2

@@ -237,19 +237,18 @@ WeightSource folder_weights(const std::filesystem::path& folder, const UpdateRul
   return {read, reader->digest()};
 }
 
-WeightSource random_weights(const ModelSection& model) {
-  const auto table = std::make_shared<TensorTable>(tensor_table(model_config(model)));
-  const std::uint64_t seed = model.seed;
+WeightSource random_weights(const ModelConfig& model, std::uint64_t seed) {
+  const auto table = std::make_shared<TensorTable>(tensor_table(model));
   const auto read = [=](int tensor, std::int64_t offset, std::span<float> out) {
     random_values(table->tensors[static_cast<std::size_t>(tensor)], seed, offset, out);
   };
-  const std::string name = fmt::format("{} {} {}", model.shape, table->parameters, seed);
+  const std::string name = fmt::format("{} {} {} {}", model.architecture, table->parameters, table->index_end, seed);
   return {read, XXH3_64bits(name.data(), name.size())};
 }
 
 WeightSource weight_source(const RunConfig& config) {
   return config.model.random()
-             ? random_weights(config.model)
+             ? random_weights(model_config(config.model), config.model.seed)
              : folder_weights(config.model.folder, update_rule(config), config.model.allow_non_finite_weights);
 }
 

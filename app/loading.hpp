@@ -71,7 +71,7 @@ struct WeightSource {
 
 /// A model folder's weights, each tensor checked for shape and finite values; or random ones of a shape.
 WeightSource folder_weights(const std::filesystem::path& folder, const UpdateRule& rule, bool allow_non_finite);
-WeightSource random_weights(const ModelSection& model);
+WeightSource random_weights(const ModelConfig& model, std::uint64_t seed);
 WeightSource weight_source(const RunConfig& config);
 
 /// Fills the store, rounded to its storage precision, a chunk a thread at a time; what `disk` holds already is left as

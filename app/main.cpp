@@ -196,6 +196,17 @@ int main(int argc, char** argv) {
     command = {&bench.deck, [&](const RunConfig& config) { return bench_step_command(bench, config); }};
   });
 
+  BenchStreamOptions stream;
+  CLI::App& stream_app = *bench_app.add_subcommand("stream", bench_stream_text);
+  add_deck(stream_app, stream.deck);
+  stream_app.add_option("--repeats", stream.repeats, "turns measured")
+      ->check(CLI::Range(1U, 1000U))
+      ->capture_default_str();
+  stream_app.add_flag("--json", stream.deck.json, "print JSON");
+  stream_app.callback([&] {
+    command = {&stream.deck, [&](const RunConfig& config) { return bench_stream_command(stream, config); }};
+  });
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
