@@ -75,9 +75,15 @@ void Progress::say(const std::string& text) {
 }
 
 void Progress::working(const std::string& text) {
-  if (!terminal_) return;
-  print("\r\x1b[K" + text);
-  live_ = true;
+  if (terminal_) {
+    print("\r\x1b[K" + text);
+    live_ = true;
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();  // in a log, now and then
+  if (now - last_log_ < std::chrono::seconds(10)) return;
+  last_log_ = now;
+  say(text);
 }
 
 void Progress::step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds) {

@@ -19,7 +19,7 @@ public:
 
   /// A line that stays.
   void say(const std::string& text);
-  /// What is being done now: on a terminal only, until the next line.
+  /// What is being done now: on a terminal until the next line, in a log every ten seconds.
   void working(const std::string& text);
   /// State after a step: shown at once on a terminal, logged when due.
   void step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds);
