@@ -70,14 +70,14 @@ std::optional<Example> tokenize(const TaskText& text, const Encode& encode, cons
 
   const auto limit = static_cast<std::size_t>(std::max(options.max_length, 0));
   if (example.prompt.size() + longest > limit) {
-    if (!options.truncate) {
-      ++report.dropped;
-      return std::nullopt;
-    }
     if (longest + 1 > limit) {
       throw Error(ExitCode::file, fmt::format("{}: a label of {} tokens and one token before it do not fit into a "
                                               "maximal length of {} tokens",
                                               where, longest, limit));
+    }
+    if (!options.truncate) {
+      ++report.dropped;
+      return std::nullopt;
     }
     const auto first_kept = example.prompt.begin() + (options.leading ? 1 : 0);
     const auto surplus = static_cast<std::ptrdiff_t>(example.prompt.size() + longest - limit);

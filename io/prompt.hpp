@@ -47,7 +47,7 @@ struct TokenizedRows {
 /// rest of each whole text is a candidate. So a candidate's tokens are those that the model meets in running text, also
 /// where a label merges with the end of the prompt. A prompt too long keeps the leading token, where there is one, and
 /// its last tokens; without `truncate` nothing is returned. Throws Error (file) naming `where` for a label that
-/// max_length cannot hold, a label or a prompt of no tokens.
+/// max_length cannot hold with one token before it, a label or a prompt of no tokens.
 std::optional<Example> tokenize(const TaskText& text, const Encode& encode, const PromptOptions& options,
                                 std::string_view where, PromptReport& report);
 

@@ -111,6 +111,11 @@ TEST(Prompt, refuses_what_cannot_hold_or_predict_its_label) {
       message(worded("abc", {"g", "hi"})),
       "data.tsv, line 7: a label of 2 tokens and one token before it do not fit into a maximal length of 2 tokens");
   EXPECT_EQ(message(worded("abc", {"g", "h"})), "");
+  options.truncate = false;
+  EXPECT_NE(message(worded("abc", {"g", "hi"})).find("line 7: a label of 2 tokens"), std::string::npos);
+  EXPECT_EQ(message(worded("abc", {"g", "h"})), "");  // dropped: one token before the label would fit
+  EXPECT_EQ(report.dropped, 1U);
+  options.truncate = true;
   EXPECT_NE(message(worded(" ", {"g", "h"})).find("line 7: no token stands before the label"), std::string::npos);
   EXPECT_NE(message(worded("abc", {"g", ""})).find("line 7: the answer \"\" has no tokens"), std::string::npos);
 }
