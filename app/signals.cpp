@@ -29,7 +29,7 @@ extern "C" void note_signal(int number) {
     std::raise(number);
     return;
   }
-  received_signal = number;
+  if (!ends(received_signal)) received_signal = number;
 }
 
 extern "C" void report_bus_error(int) {
@@ -62,7 +62,7 @@ void install(void (*handler)(int)) {
   for (const int number : stop_signals) {
     struct sigaction before = {};
     sigaction(number, nullptr, &before);
-    if (number != SIGHUP || before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
+    if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
   }
 }
 

@@ -11,9 +11,9 @@ void prepare_signals();
 /// The main thread takes stop signals, and what came since `prepare_signals`.
 void admit_stop_signals();
 
-/// From construction on, SIGINT, SIGTERM, SIGUSR1 and SIGHUP (unless it is ignored, as under nohup) ask for a stop at
-/// the next step boundary; a second SIGINT or SIGTERM ends the process at once, the trajectory being whole at every
-/// moment. Admits them.
+/// From construction on, SIGINT, SIGTERM, SIGUSR1 and SIGHUP ask for a stop at the next step boundary; a second SIGINT
+/// or SIGTERM ends the process at once, the trajectory being whole at every moment. What was ignored stays so: SIGHUP
+/// under nohup, SIGINT in a script's background. Admits them.
 class StopSignals {
 public:
   StopSignals();

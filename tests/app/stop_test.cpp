@@ -123,6 +123,30 @@ TEST(Stop, a_second_interrupt_ends_the_program_at_once) {
   EXPECT_EQ(read_trajectory(project.path("run/trajectory.zoj")).steps.size(), 0U);
 }
 
+TEST(Stop, a_hang_up_between_two_interrupts_does_not_hide_the_first) {
+  const TinyProject project;
+  RunningProgram program(train_words("deck.yaml", {"zo/batch=3000", "zo/directions=8"}), project.here());
+  wait_for_text(program, "store ");
+  for (const int signal : {SIGINT, SIGHUP, SIGINT}) {
+    EXPECT_TRUE(program.running());
+    program.send(signal);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_EQ(program.wait().signal, SIGINT);
+}
+
+TEST(Stop, signals_that_were_ignored_stay_so) {
+  for (const auto& [name, signal] : {std::pair{"INT", SIGINT}, {"HUP", SIGHUP}}) {
+    const TinyProject project;
+    ProgramOptions options = project.here();
+    options.wrapper = {"sh", "-c", std::string("trap '' ") + name + "; exec \"$0\" \"$@\""};
+    RunningProgram program(train_words("deck.yaml", {"zo/steps=200", "output/evaluate every=0"}), options);
+    wait_for_text(program, "tokens/s");
+    program.send(signal);
+    EXPECT_EQ(program.wait().exit_code, 0) << name;
+  }
+}
+
 /// A model with logits of 1e10 or so: its first step is finite and so large that the later ones are not.
 class ExplodingProject : public TinyProject {
 public:

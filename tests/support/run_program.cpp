@@ -65,8 +65,17 @@ RunningProgram::RunningProgram(const std::vector<std::string>& arguments, const 
   if (!options.folder.empty()) {
     posix_spawn_file_actions_addchdir_np(&actions, options.folder.c_str());
   }
-  const int error = posix_spawnp(&pid_, words.front().c_str(), &actions, nullptr, pointers(words).data(),
+  // Tests that run in a script's background ignore SIGINT; the program under test shall not.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) sigaddset(&signals, number);
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  const int error = posix_spawnp(&pid_, words.front().c_str(), &actions, &attributes, pointers(words).data(),
                                  pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     throw std::system_error(error, std::generic_category(), words.front());
