@@ -78,11 +78,13 @@ ExitCode evaluate_command(const EvaluateOptions& options, RunConfig config) {
           ExitCode::diverged,
           fmt::format("{}: the model's scores of its answers, {}, are not all finite, so that there is no answer",
                       set.where(example), fmt::join(scores, ", ")));
-    predictions +=
-        nlohmann::ordered_json{
-            {"label", set.examples[example++].label}, {"predicted", predict(scores)}, {"scores", scores}}
-            .dump() +
-        "\n";
+    if (!options.predictions.empty())
+      predictions +=
+          nlohmann::ordered_json{
+              {"label", set.examples[example].label}, {"predicted", predict(scores)}, {"scores", scores}}
+              .dump() +
+          "\n";
+    ++example;
   };
   const EvaluationResult result = evaluate(*engine, set.examples, data.objective, show, each).value();
   if (!options.predictions.empty()) replace_text_file(options.predictions, predictions);
