@@ -25,6 +25,10 @@ std::vector<KeyValue> keys_of(const std::string& text) {
   return keys;
 }
 
+[[noreturn]] void refuse(const std::filesystem::path& trajectory, const std::string& what) {
+  throw Error(ExitCode::usage, fmt::format("{}: cannot go on with this run: {}", trajectory.string(), what));
+}
+
 }  // namespace
 
 TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& data, const Engine& engine,
@@ -41,21 +45,25 @@ TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& da
   return h;
 }
 
+void check_same_mathematics(const TrajectoryHeader& was, const RunConfig& config,
+                            const std::filesystem::path& trajectory) {
+  if (was.deck_digest != mathematical_digest(config))
+    refuse(trajectory,
+           fmt::format(
+               "the deck changes its mathematics: {}",
+               fmt::join(mathematical_differences(mathematical_keys(config), keys_of(was.mathematical_keys)), "; ")));
+}
+
 std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& now, const RunConfig& config,
                            const std::filesystem::path& trajectory) {
-  const auto refuse = [&](const std::string& what) {
-    throw Error(ExitCode::usage, fmt::format("{}: cannot go on with this run: {}", trajectory.string(), what));
-  };
-  if (was.deck_digest != now.deck_digest)
-    refuse(fmt::format(
-        "the deck changes its mathematics: {}",
-        fmt::join(mathematical_differences(mathematical_keys(config), keys_of(was.mathematical_keys)), "; ")));
-  if (was.objective != now.objective) refuse("the task's objective is not the one that the run began with");
+  check_same_mathematics(was, config, trajectory);
+  if (was.objective != now.objective) refuse(trajectory, "the task's objective is not the one that the run began with");
   if (was.theta0_digest != now.theta0_digest)
-    refuse(fmt::format("model/{} {} holds other weights than the run began with",
-                       config.model.random() ? "shape" : "folder",
-                       config.model.random() ? config.model.shape : config.model.folder.string()));
-  if (was.data_digest != now.data_digest) refuse("the training examples are not those that the run began with");
+    refuse(trajectory, fmt::format("model/{} {} holds other weights than the run began with",
+                                   config.model.random() ? "shape" : "folder",
+                                   config.model.random() ? config.model.shape : config.model.folder.string()));
+  if (was.data_digest != now.data_digest)
+    refuse(trajectory, "the training examples are not those that the run began with");
   if (was.fingerprint == now.fingerprint) return {};
   return fmt::format(
       "the arithmetic changed from \"{}\" to \"{}\": losses can differ in their last bits from an "

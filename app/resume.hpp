@@ -15,6 +15,11 @@ namespace distzo2 {
 TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& data, const Engine& engine,
                                    std::uint64_t theta0_digest);
 
+/// Throws Error (usage) naming the deck's keys that differ from those that the run `was` began with, where they change
+/// the mathematics.
+void check_same_mathematics(const TrajectoryHeader& was, const RunConfig& config,
+                            const std::filesystem::path& trajectory);
+
 /// Throws Error (usage) naming what differs where going on with `was` would change the mathematics: deck keys, weights
 /// or training examples. Returns a note where only the arithmetic changed, else an empty text.
 std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& now, const RunConfig& config,

@@ -88,7 +88,7 @@ std::optional<EvaluationResult> RunEvaluations::recorded(std::uint32_t t, const 
 std::optional<EvaluationResult> RunEvaluations::evaluated(const std::string& set, const ExampleSet& examples) {
   const auto go_on = [&](std::size_t done) {
     progress_.working(fmt::format("evaluating {}: {}/{}", set, done, examples.examples.size()));
-    return signals_.received() == 0;
+    return !stop_request(signals_, config_.checkpoint);
   };
   return evaluate(engine_, examples.examples, data_.objective, go_on);
 }

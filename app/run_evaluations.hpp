@@ -5,7 +5,7 @@
 #include "app/progress.hpp"
 #include "app/run_config.hpp"
 #include "app/run_folder.hpp"
-#include "app/signals.hpp"
+#include "app/stop_request.hpp"
 #include "core/engine.hpp"
 
 #include <cstdint>
@@ -24,8 +24,8 @@ public:
   RunEvaluations(const RunConfig& config, const LoadedData& data, const RunFolder& folder, Engine& engine,
                  MetricsFile& metrics, Progress& progress, const StopSignals& signals);
 
-  /// theta_t as it is now. What metrics.jsonl has of this step already is not computed again. False where a stop signal
-  /// ended an evaluation: it is to be made on resume, so that step t must not be recorded before.
+  /// theta_t as it is now. What metrics.jsonl has of this step already is not computed again. False where a stop
+  /// request ended an evaluation: it is to be made on resume, so that step t must not be recorded before.
   bool at(std::uint32_t t, bool end);
   /// Writes theta as it is to `folder`. Where its numbers do not allow that, which no second try would change, the run
   /// goes on: the reason is said once and kept.

@@ -17,6 +17,7 @@
 #include <limits>
 #include <set>
 #include <system_error>
+#include <utility>
 
 namespace distzo2 {
 namespace {
@@ -118,10 +119,13 @@ std::optional<RunFolder> existing_run_folder(const RunConfig& config, const fs::
 }
 
 RunLock::RunLock(const RunFolder& folder) : fd_(::open(folder.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    ::close(fd_);
+  if (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+  const int error = errno;
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  if (error == EWOULDBLOCK)
     throw Error(ExitCode::usage, fmt::format("{}: another process works on this run", folder.path.string()));
-  }
+  problem_ = fmt::format("{}: cannot be locked ({}): take care that no other process works on this run",
+                         folder.path.string(), std::generic_category().message(error));
 }
 
 RunLock::~RunLock() {

@@ -43,16 +43,18 @@ RunFolder new_run_folder(const RunConfig& config, const std::filesystem::path& d
 std::optional<RunFolder> existing_run_folder(const RunConfig& config, const std::filesystem::path& deck);
 
 /// One process at a time works in a run folder: Error (usage) where another one does. The system lets go of it however
-/// the process ends. A file system that knows no locks has none.
+/// the process ends. Where there is no lock to be had, as on some file systems, `problem` says so.
 class RunLock {
 public:
   explicit RunLock(const RunFolder& folder);
   ~RunLock();
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
+  const std::string& problem() const { return problem_; }  // empty: the run is locked
 
 private:
   int fd_ = -1;
+  std::string problem_;
 };
 
 /// An evaluation as metrics.jsonl and summary.json hold it.

@@ -10,7 +10,7 @@
 #include "app/resume.hpp"
 #include "app/run_evaluations.hpp"
 #include "app/run_folder.hpp"
-#include "app/signals.hpp"
+#include "app/stop_request.hpp"
 #include "app/summary.hpp"
 #include "app/training_loop.hpp"
 #include "core/kernels/gemm_kokkosblas.hpp"
@@ -27,15 +27,14 @@ namespace fs = std::filesystem;
 namespace {
 
 /// A finished run has a summary; with a constant learning rate its deck may ask for more steps than were done.
-bool is_finished(const RunFolder& folder, std::uint32_t steps) {
-  return fs::exists(folder.summary()) &&
-         (!fs::exists(folder.trajectory()) || read_trajectory(folder.trajectory()).steps.size() >= steps);
+bool is_finished(const RunFolder& folder, const std::optional<Trajectory>& found, std::uint32_t steps) {
+  return fs::exists(folder.summary()) && (!found || found->steps.size() >= steps);
 }
 
 }  // namespace
 
 ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
-  // 1. The run's folder.
+  // 1. The run's folder, and what was done there already.
   if (config.zo.steps == 0 || !config.data.trains())
     throw Error(ExitCode::usage, fmt::format("{}: training needs data/train and zo/steps", options.deck.deck.string()));
   Progress progress(config.output.log_every, config.zo.steps);
@@ -47,19 +46,20 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
   else
     check_no_run(config);
   if (existing) lock.emplace(*existing);
-  if (existing && is_finished(*existing, config.zo.steps)) {
+  std::optional<Trajectory> found;
+  if (existing && fs::exists(existing->trajectory())) found = read_trajectory(existing->trajectory());
+  if (found) check_same_mathematics(found->header, config, existing->trajectory());
+  if (existing && is_finished(*existing, found, config.zo.steps)) {
     progress.say(fmt::format("{} is finished: {}", existing->path.string(), existing->summary().string()));
     return ExitCode::done;
   }
 
-  // 2. Data, where everything will be, and what was done already.
+  // 2. Data, and where everything will be.
   const StopSignals signals;
   const ModelConfig model = model_config(config.model);
   const TensorTable table = tensor_table(model);
   const LoadedData data = load_data(config, model, Sets::all);
   const MemoryPlan plan = plan_run(config, model, table, data, host_concurrency(), machine_memory_sources());
-  std::optional<Trajectory> found;
-  if (existing && fs::exists(existing->trajectory())) found = read_trajectory(existing->trajectory());
   if (found && found->steps.size() > config.zo.steps)
     throw Error(ExitCode::usage, fmt::format("zo/steps: {}, but {} holds {}; accepted: that many and more",
                                              config.zo.steps, existing->trajectory().string(), found->steps.size()));
@@ -114,6 +114,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
       plan.host_bytes > 0 ? fmt::format(", {} staged", short_bytes(static_cast<double>(plan.host_bytes))) : "",
       plan.disk_bytes > 0 ? fmt::format(", {} on disk", short_bytes(static_cast<double>(plan.disk_bytes))) : "",
       engine->arithmetic_fingerprint()));
+  if (!lock->problem().empty()) progress.say("note     " + lock->problem());
   if (writes_models(config, engine->store()))
     if (const std::string problem = export_problem(*engine); !problem.empty())
       progress.say(
@@ -143,13 +144,12 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
   trajectory->sync();
   lanes.close();
   placed.sync();
-  const auto stopped = [&](const char* cause) {
-    progress.say(
-        fmt::format("stopped  at the {} after step {}; go on with --resume auto", cause, training.records.size()));
+  const auto stopped = [&](StopReason reason) {
+    progress.say(fmt::format("stopped  at the {} after step {}; go on with --resume auto",
+                             reason == StopReason::signal ? "signal" : "time limit", training.records.size()));
     return ExitCode::stopped;
   };
-  if (end == StopReason::signal) return stopped("signal");
-  if (end == StopReason::time_limit) return stopped("time limit");
+  if (end != StopReason::finished) return stopped(end);
 
   // 7. The result.
   const std::uint64_t theta_digest = engine->store().digest();
@@ -160,7 +160,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
                 fmt::format("{}: the replay of step {} has digest {:016x}, the run had {:016x}",
                             folder.trajectory().string(), config.zo.steps, theta_digest, digests.back().theta_digest));
   trajectory->sync();
-  if (!evaluations.at(config.zo.steps, true)) return stopped("signal");
+  if (!evaluations.at(config.zo.steps, true)) return stopped(stop_request(signals, config.checkpoint).value());
   if (writes_models(config, engine->store())) evaluations.write_model(folder.final_model());
   if (config.precision.storage != Storage::fp32) {
     const RoundingReport& rounding = engine->store().rounding();

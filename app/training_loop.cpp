@@ -63,7 +63,6 @@ std::string non_finite_part(const StepRecord& r) {
 
 StopReason train(Training& training) {
   const ZoSection& zo = training.config.zo;
-  const auto started = Clock::now();
   const std::vector<Example>& examples = training.data.train->examples;
   auto [rule, layout, sampler, perturbation] = step_setup(zo, examples.size());
   GradientClip clip(zo.clip);
@@ -89,9 +88,8 @@ StopReason train(Training& training) {
 
     // 3. Scalars are all that ranks exchange.
     StepLosses& losses = computed.share;
-    if (training.signals.received() != 0) losses.flags |= signal_flag;
-    const std::optional<double>& limit = training.config.checkpoint.time_limit_s;
-    if (limit && seconds_since(started) >= *limit) losses.flags |= time_limit_flag;
+    if (const auto stop = stop_request(training.signals, training.config.checkpoint))
+      losses.flags |= stop == StopReason::signal ? signal_flag : time_limit_flag;
     exchange(losses);
 
     // 4. g and c, formed once, in double.
@@ -105,7 +103,7 @@ StopReason train(Training& training) {
     const double step_s = seconds_since(step_started);
     if (!std::exchange(said_first, true))
       training.progress.say(fmt::format("first step after {:.2f} s", seconds_since_process_start()));
-    if (!training.evaluation_point(t)) return StopReason::signal;
+    if (!training.evaluation_point(t)) return stop_request(training.signals, training.config.checkpoint).value();
 
     // 6. The record is the update: on disk first, then pending for every tensor.
     training.trajectory.append(record);

@@ -6,7 +6,7 @@
 #include "app/progress.hpp"
 #include "app/run_config.hpp"
 #include "app/run_folder.hpp"
-#include "app/signals.hpp"
+#include "app/stop_request.hpp"
 #include "core/engine.hpp"
 #include "io/trajectory_file.hpp"
 
@@ -27,13 +27,11 @@ struct Training {
   Progress& progress;
   const StopSignals& signals;
   std::vector<StepRecord> records;  // of the steps done: grows
-  /// Called with theta_t as it is before record t is appended. False where a signal ended an evaluation: then the loop
-  /// stops without that record, and the evaluation is made on resume.
+  /// Called with theta_t as it is before record t is appended. False where a stop request ended an evaluation: then the
+  /// loop stops without that record, and the evaluation is made on resume.
   std::function<bool(std::uint32_t t)> evaluation_point;
   LaneLog& lanes;
 };
-
-enum class StopReason : std::uint8_t { finished, signal, time_limit };
 
 /// What of a step is not finite, in words: a loss, or only the update's factor, where finite losses differ so much that
 /// g or c overflows.

@@ -191,7 +191,8 @@ void add_rest(ParameterList& deck) {
       .set("trajectory sync", 1.0, "How often the trajectory is made durable; 0 s: after every step.",
            rule({.kind = KeyKind::duration, .min = 0, .max = 86400}))
       .set("time limit", std::string("none"),
-           "Wall-clock time after which the run ends at a step's end, resumable, with exit code 75.",
+           "Wall-clock time since the program's start after which the run ends at a step's end or in an evaluation, "
+           "resumable, with exit code 75.",
            rule({.kind = KeyKind::duration, .words = {"none"}, .max = 1e9, .above_min = true}));
   deck.sublist("output", false, "What a run writes.")
       .set("folder", std::string(), "Folder of the run; left out: runs/<deck>-<NNN> in the current folder.", path())

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "app/run_folder.hpp"
 #include "io/trajectory_file.hpp"
 #include "tests/support/tiny_project.hpp"
 
@@ -215,6 +216,15 @@ TEST(Resume, of_a_finished_run_says_so_and_changes_nothing) {
   EXPECT_TRUE(state() == before);
 }
 
+TEST(Resume, of_a_finished_run_with_other_mathematics_is_refused) {
+  const TinyProject project;
+  project.trained();
+  const ProgramResult result = project.train({"zo/epsilon=1e-2"}, resume);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("zo/epsilon: 0.01 was 0.001"), std::string::npos) << result.err;
+  EXPECT_EQ(result.out.find("is finished"), std::string::npos) << result.out;
+}
+
 TEST(Resume, with_more_steps_goes_on_where_the_learning_rate_is_constant) {
   const TinyProject whole;
   const json expected = whole.trained({"zo/steps=20"});
@@ -301,6 +311,13 @@ TEST(Resume, waits_for_no_other_process_in_the_folder_but_refuses) {
   EXPECT_NE(second.err.find("another process"), std::string::npos) << second.err;
   first.send(SIGTERM);
   EXPECT_EQ(first.wait().exit_code, 75);
+}
+
+TEST(Resume, of_a_folder_that_cannot_be_locked_says_so) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(RunLock(RunFolder{folder.path()}).problem(), "");
+  const std::string problem = RunLock(RunFolder{folder.path() / "missing"}).problem();
+  EXPECT_NE(problem.find("missing: cannot be locked (No such file or directory)"), std::string::npos) << problem;
 }
 
 TEST(Resume, goes_on_after_a_disk_that_was_full) {

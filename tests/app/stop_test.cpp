@@ -92,19 +92,31 @@ TEST(Stop, a_signal_ends_an_evaluation_and_it_is_made_on_resume) {
   EXPECT_EQ(evaluations(project), evaluations(whole));
 }
 
-TEST(Stop, a_time_limit_ends_the_run_after_a_step_and_counts_anew_on_resume) {
-  const std::vector<std::string> sets{"zo/steps=30", "checkpoint/time limit=0.02 s"};
+TEST(Stop, a_time_limit_counts_from_the_start_of_each_process) {
+  // It is over before the first step: each process does one.
+  const std::vector<std::string> train_only{"zo/steps=3", "data/dev=", "data/test="};
+  std::vector<std::string> sets = train_only;
+  sets.emplace_back("checkpoint/time limit=0.001 s");
   const TinyProject project;
-  int runs = 0;
-  ProgramResult result = project.train(sets, resume);
-  for (; result.exit_code == 75 && runs < 100; ++runs) {
+  for (std::size_t steps = 1; steps <= 3; ++steps) {
+    const ProgramResult result = project.train(sets, resume);
     expect_stopped(project, result);
-    result = project.train(sets, resume);
+    EXPECT_NE(result.out.find("stopped  at the time limit after step " + std::to_string(steps)), std::string::npos)
+        << result.out;
   }
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_GE(runs, 1);
+  const json summary = project.trained(sets, resume);
   const TinyProject whole;
-  expect_same_run(project.summary(), whole.trained({"zo/steps=30"}));
+  expect_same_run(summary, whole.trained(train_only));
+}
+
+TEST(Stop, a_time_limit_ends_an_evaluation) {
+  const TinyProject project;
+  const ProgramResult result = project.train({"checkpoint/time limit=0.001 s"});
+  EXPECT_EQ(result.exit_code, 75) << result.err;
+  EXPECT_NE(result.out.find("stopped  at the time limit after step 0"), std::string::npos) << result.out;
+  EXPECT_EQ(read_trajectory(project.path("run/trajectory.zoj")).steps.size(), 0U);
+  const TinyProject whole;
+  expect_same_run(project.trained({}, resume), whole.trained());
 }
 
 TEST(Stop, a_second_interrupt_ends_the_program_at_once) {
