@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The demo learns from its deck, whatever the seed.
-#include "app/commands.hpp"
+#include "tests/full/record_result.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "tests/support/tiny_project.hpp"
 
 #include <gtest/gtest.h>
 #include <filesystem>
@@ -18,10 +19,11 @@ TEST(Demo, learns_from_guessing_with_three_seeds) {
   for (const std::string& seed : std::vector<std::string>{"1", "2", "3"}) {
     SCOPED_TRACE("seed " + seed);
     const std::filesystem::path run = runs.path() / seed;
-    TrainOptions options;
-    options.deck.deck = std::filesystem::path(DISTZO2_SOURCE_DIR) / "inputs/quickstart.yaml";
-    options.deck.sets = {"zo/seed=" + seed, "output/folder=" + run.string()};
-    ASSERT_EQ(train_command(options), ExitCode::done);
+    const std::string deck = std::string(DISTZO2_SOURCE_DIR) + "/inputs/quickstart.yaml";
+    const ProgramResult result =
+        run_program(train_words(deck, {"zo/seed=" + seed, "output/folder=" + run.string()}), {.time_limit_s = 600});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    record_result("demo, seed " + seed, {{"first_step_s", first_step_s(result.out)}});
     const auto summary = nlohmann::json::parse(std::ifstream(run / "summary.json"));
     for (const char* when : {"initial", "final"}) {
       const auto& confusion = summary[when]["confusion"];  // right * 2 + predicted

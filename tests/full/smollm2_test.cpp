@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SmolLM2-135M on SST-2: needs models/smollm2-135m-instruct (scripts/get_smollm2) and the variable SST2, the folder of
 // train.tsv and validation.tsv. Fine-tuning it is scripts/results_smollm2's.
-#include "app/commands.hpp"
 #include "app/loading.hpp"
 #include "app/step_losses.hpp"
 #include "app/step_setup.hpp"
 #include "io/hf_config.hpp"
+#include "tests/full/record_result.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/tiny_project.hpp"
 
@@ -89,6 +89,7 @@ TEST(SmolLm2, holds_one_copy_of_the_parameters_and_its_activations) {
                                 {}),
                     {.time_limit_s = 3600});
     ASSERT_EQ(result.exit_code, 0) << result.err;
+    record_result("SmolLM2 in " + storage, {{"first_step_s", first_step_s(result.out)}});
     const auto summary = nlohmann::json::parse(std::ifstream(run / "summary.json"));
     const double stored = summary["stored_parameter_bytes"].get<double>();
     const double activations = summary["activation_bytes"].get<double>();
@@ -103,10 +104,10 @@ TEST(SmolLm2, holds_one_copy_of_the_parameters_and_its_activations) {
 TEST(SmolLm2, exports_what_was_trained) {
   const TemporaryFolder folder;
   const std::filesystem::path run = folder.path() / "run";
-  TrainOptions options;
-  options.deck = {deck,
-                  {"zo/steps=3", "output/folder=" + run.string(), "data/dev examples=32", "zo/schedule=constant"}};
-  ASSERT_EQ(train_command(options), ExitCode::done);
+  const ProgramResult trained =
+      run_program(train_words(deck.string(), {"zo/steps=3", "output/folder=" + run.string(), "data/dev examples=32"}),
+                  {.time_limit_s = 3600});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const auto summary = nlohmann::json::parse(std::ifstream(run / "summary.json"));
   const RunConfig config = read_run_config(deck, {"model/folder=" + (run / "final").string()});
   const LoadedData data = load_data(config, read_model_config(config.model.folder), Sets::evaluation);
