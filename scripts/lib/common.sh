@@ -42,3 +42,22 @@ stage() {
 find_nvcc() {  # prints nvcc's path, or fails
   command -v nvcc || { [[ -x ${CUDA_HOME:-/usr/local/cuda}/bin/nvcc ]] && echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc"; }
 }
+
+# find_python MODULE...: sets python to ${DISTZO2_PYTHON:-python3}, which must have these modules.
+find_python() {
+  local module
+  python=${DISTZO2_PYTHON:-python3}
+  command -v "$python" >/dev/null || die 3 "there is no $python; set DISTZO2_PYTHON to a Python that has: $*"
+  for module in "$@"; do
+    "$python" -c "import $module" 2>/dev/null ||
+      die 3 "$python has no module $module; set DISTZO2_PYTHON to a Python that has: $*"
+  done
+}
+
+# need_smollm2: the built program, the model and SST-2 are there, or out with what to do.
+need_smollm2() {
+  [[ -x $root/build/release/bin/distzo2 ]] || die 3 "build/release/bin/distzo2 is not built; scripts/test builds it"
+  [[ -d $root/models/smollm2-135m-instruct ]] || die 3 "models/smollm2-135m-instruct is missing; scripts/get_smollm2 makes it"
+  [[ -f ${SST2:-}/train.tsv && -f ${SST2:-}/validation.tsv ]] ||
+    die 3 "set SST2 to the folder of SST-2: train.tsv and validation.tsv with the columns sentence and label"
+}
