@@ -99,9 +99,13 @@ void add_example(EvaluationSum& sum, Objective objective, std::span<const double
   double count = 0.0;
   sum.loss += sequence_loss(objective, log_prob, terms, count);
   sum.terms += count;
-  const int got = predict(candidate_scores(log_prob, terms));
-  ++sum.confusion[static_cast<std::size_t>(terms.label * sum.labels + got)];
   ++sum.examples;
+  const std::vector<double> scores = candidate_scores(log_prob, terms);
+  if (!std::ranges::all_of(scores, [](double s) { return std::isfinite(s); })) {
+    return;  // no answer, which is not right
+  }
+  const int got = predict(scores);
+  ++sum.confusion[static_cast<std::size_t>(terms.label * sum.labels + got)];
   sum.right += got == terms.label ? 1 : 0;
 }
 

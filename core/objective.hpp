@@ -36,7 +36,8 @@ struct EvaluationSum {
   double mean_loss() const { return terms == 0.0 ? 0.0 : loss / terms; }
 };
 
-/// Adds one example whose candidates were all packed.
+/// Adds one example whose candidates were all packed. One with a score that is not finite has no answer: it is not
+/// right, and no confusion count holds it.
 void add_example(EvaluationSum& sum, Objective objective, std::span<const double> log_prob, const ExampleTerms& terms);
 
 }  // namespace distzo2

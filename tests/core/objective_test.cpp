@@ -67,6 +67,16 @@ TEST(Objective, refuses_terms_outside_the_batch) {
   EXPECT_THROW(sequence_loss(Objective::language_model, log_prob, ExampleTerms{{{0, 1}}, 1}, count), Error);
 }
 
+TEST(EvaluationSum, gives_no_answer_where_a_score_is_not_finite) {
+  EvaluationSum sum;
+  for (const double bad : {nan, inf, -inf}) {
+    add_example(sum, Objective::classification, std::vector<double>{-1.0, bad}, ExampleTerms{{{0, 1}, {1, 1}}, 0});
+  }
+  EXPECT_EQ(sum.accuracy(), 0.0);
+  EXPECT_EQ(sum.examples, 3U);
+  EXPECT_EQ(sum.confusion, std::vector<std::uint64_t>(4, 0));
+}
+
 TEST(EvaluationSum, counts_confusions_accuracy_and_loss) {
   const std::vector<double> scores{std::log(0.75), std::log(0.25)};
   EvaluationSum sum;
