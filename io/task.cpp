@@ -50,6 +50,11 @@ std::string text_of(const JsonObject& object, const std::string& key) {
   return text;
 }
 
+std::string_view without_blanks(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(" \t\n\r"), text.size());
+  return text.substr(begin, text.find_last_not_of(" \t\n\r") + 1 - begin);
+}
+
 Transform transform_of(const JsonObject& field, const nlohmann::json& name) {
   for (const auto& [known, transform] : transform_names) {
     if (name.is_string() && name.get_ref<const std::string&>() == known) {
@@ -164,6 +169,10 @@ TaskLabel read_label(Task& task, const JsonObject& object, std::set<std::string>
   }
   if (object.has("word")) {
     label.word = text_of(object, "word");
+    const auto same = [&](const TaskLabel& l) { return without_blanks(l.word) == without_blanks(label.word); };
+    if (std::ranges::any_of(task.labels, same)) {
+      object.refuse("word", "another label has that word already, so that no answer could tell them apart");
+    }
   } else {
     label.field = field_index(task, text_of(object, "field"));
   }

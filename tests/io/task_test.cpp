@@ -165,6 +165,7 @@ TEST(Task, refuses_unknown_keys_and_values_with_what_is_accepted) {
   EXPECT_NE(with("classification", "ranking").find("classification, language model"), std::string::npos);
   EXPECT_NE(with(R"("value": "1")", R"("value": "0")").find("stands for another label already"), std::string::npos);
   EXPECT_NE(with(R"("value": "1")", R"("value": 1)").find("labels[1].value"), std::string::npos);
+  EXPECT_NE(with(R"("word": "yes")", R"("word": " no")").find("labels[1].word"), std::string::npos);
   EXPECT_NE(with(R"("word": "yes")", R"("words": "yes")").find("labels[1].words"), std::string::npos);
   EXPECT_NE(with(R"(, "word": "yes")", "").find("either \"word\" or \"field\""), std::string::npos);
   EXPECT_NE(with(R"("word": "yes")", R"("word": "")").find("may not be empty"), std::string::npos);
