@@ -176,6 +176,10 @@ std::string read_text_file(const std::filesystem::path& path, std::size_t max_by
   return text;
 }
 
+std::string json_text(const nlohmann::ordered_json& value, bool one_line) {
+  return value.dump(one_line ? -1 : 2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 json parse_json(std::string_view text, const std::string& name, const JsonLimits& limits) {
   if (text.size() > limits.max_bytes) {
     fail(fmt::format("{}: {} bytes of JSON; at most {} are accepted", name, text.size(), limits.max_bytes));

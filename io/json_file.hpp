@@ -25,6 +25,9 @@ nlohmann::json read_json_file(const std::filesystem::path& path, const JsonLimit
 /// The same for a text already in memory; `name` stands in messages where the file's path would.
 nlohmann::json parse_json(std::string_view text, const std::string& name, const JsonLimits& limits = {});
 
+/// JSON over several lines, or in one; what is not UTF-8 in it, as file names may be, becomes U+FFFD.
+std::string json_text(const nlohmann::ordered_json& value, bool one_line = false);
+
 /// A whole regular file of at most `max_bytes` bytes, or Error(file).
 std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes);
 

@@ -7,6 +7,7 @@
 #include <unicode/uchar.h>
 #include <unicode/utf8.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -80,6 +81,29 @@ std::string to_valid_utf8(std::string_view bytes) {
     }
   }
   return out;
+}
+
+std::string printable(std::string_view bytes) {
+  std::string text;
+  const auto escape = [&](std::string_view part) {
+    for (const char c : part)
+      text += c == '\n' ? "\\n" : c == '\t' ? "\\t" : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  };
+  while (!bytes.empty()) {
+    const std::size_t valid = std::min(invalid_utf8_at(bytes), bytes.size());
+    for (std::size_t at = 0, begin = 0; at < valid; begin = at) {
+      const char32_t c = next_code_point(bytes, at);
+      const std::string_view character = bytes.substr(begin, at - begin);
+      if (c < 0x20 || (c >= 0x7f && c < 0xa0))
+        escape(character);
+      else
+        text += character;
+    }
+    bytes.remove_prefix(valid);
+    escape(bytes.substr(0, 1));
+    bytes.remove_prefix(std::min<std::size_t>(1, bytes.size()));
+  }
+  return text;
 }
 
 bool is_white_space(char32_t c) {

@@ -19,6 +19,10 @@ char32_t previous_code_point(std::string_view text, std::size_t& end);
 /// Bytes as text; each maximal ill-formed part becomes one U+FFFD.
 std::string to_valid_utf8(std::string_view bytes);
 
+/// The text in one line that does nothing to a terminal: control characters as \n, \t or \x1b, and so every byte that
+/// is not part of well-formed UTF-8.
+std::string printable(std::string_view bytes);
+
 bool is_white_space(char32_t c);     // property White_Space
 bool is_word_character(char32_t c);  // alphabetic, mark, decimal digit, connector or join control
 bool is_number(char32_t c);          // general categories Nd, Nl, No
