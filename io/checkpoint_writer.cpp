@@ -97,7 +97,7 @@ std::string config_with_dtype(const fs::path& path, DType dtype) {
 
 CheckpointWriter::CheckpointWriter(const fs::path& folder, const fs::path& base,
                                    const std::vector<TensorDeclaration>& tensors, const CheckpointOptions& options)
-    : folder_(without_slash(folder)), base_(base), partial_(folder_.string() + ".partial") {
+    : folder_(without_slash(folder)), base_(base), replace_(options.replace) {
   if (tensors.empty()) {
     broken("a model folder without tensors");
   }
@@ -105,13 +105,13 @@ CheckpointWriter::CheckpointWriter(const fs::path& folder, const fs::path& base,
   check_place(folder_, base_, options.replace);
   plan(tensors, options.max_shard_bytes);
   std::error_code ec;
-  fs::remove_all(partial_, ec);
-  if (!ec) {
-    fs::create_directories(partial_, ec);
+  if (folder_.has_parent_path()) {
+    fs::create_directories(folder_.parent_path(), ec);
   }
   if (ec) {
-    fail(fmt::format("{}: cannot be created: {}", partial_.string(), ec.message()));
+    fail(fmt::format("{}: cannot be created: {}", folder_.parent_path().string(), ec.message()));
   }
+  partial_ = make_folder_beside(folder_);
   try {
     copy_base_files();  // first, so that a base folder that lacks something is seen before the long part
     writer_ = std::make_unique<SafetensorsWriter>(partial_ / shard_file(0), shards_[0]);
@@ -195,7 +195,13 @@ void CheckpointWriter::finish() {
     write_index();
   }
   sync_folder(partial_);
-  replace_folder(partial_, folder_);
+  if (replace_) {
+    replace_folder(partial_, folder_);
+  } else if (!publish_folder(partial_, folder_)) {
+    throw Error(ExitCode::usage, fmt::format("{}: exists already: something was written there meanwhile; name another "
+                                             "folder or remove it",
+                                             folder_.string()));
+  }
   finished_ = true;
 }
 

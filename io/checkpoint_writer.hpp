@@ -19,10 +19,11 @@ struct CheckpointOptions {
   bool replace = false;                           // an existing model folder; without it an existing folder is refused
 };
 
-/// Writes a Hugging Face folder beside its place, `<folder>.partial`, and renames it when all is durable: until then
-/// what stands at `folder` is not touched. Configuration and tokenizer files are copied from the base model's folder,
-/// config.json with its dtype brought up to date. Declare the tensors that the base model's files have: a tied model
-/// has no lm_head. A writer that is destroyed before `finish` removes what it wrote.
+/// Writes a Hugging Face folder beside its place, under a name of its own, and renames it when all is durable: until
+/// then what stands at `folder` is not touched, and where it must not exist it is refused (usage) if it does by then.
+/// Configuration and tokenizer files are copied from the base model's folder, config.json with its dtype brought up to
+/// date. Declare the tensors that the base model's files have: a tied model has no lm_head. A writer that is destroyed
+/// before `finish` removes what it wrote.
 class CheckpointWriter {
 public:
   CheckpointWriter(const std::filesystem::path& folder, const std::filesystem::path& base,
@@ -45,6 +46,7 @@ private:
   void copy_base_files() const;
 
   std::filesystem::path folder_, base_, partial_;
+  bool replace_;
   DType dtype_ = DType::f32;  // what config.json states: the first tensor's
   std::vector<std::vector<TensorDeclaration>> shards_;
   std::map<std::string, std::size_t, std::less<>> shard_of_;  // tensor

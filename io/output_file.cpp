@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -27,7 +29,37 @@ fs::path parent_of(const fs::path& path) {
   return parent.empty() ? fs::path(".") : parent;
 }
 
+std::string prefix_beside(const fs::path& target) {
+  return fmt::format(".{}.partial-", target.filename().string());
+}
+
+/// Calls `create(path)` with names beside `target` until it does not fail with EEXIST, and returns the path.
+template <class Create>
+fs::path create_beside(const fs::path& target, const Create& create) {
+  static std::atomic<unsigned> made = 0;  // of this process
+  for (;;) {
+    const fs::path path = target.parent_path() / fmt::format("{}{}-{}", prefix_beside(target), ::getpid(), ++made);
+    if (create(path)) {
+      return path;
+    }
+    if (errno != EEXIST) {
+      fail(target, "cannot be created", errno);
+    }
+  }
+}
+
 }  // namespace
+
+OutputFile::OutputFile(fs::path path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+OutputFile OutputFile::beside(const fs::path& target) {
+  int fd = -1;
+  fs::path path = create_beside(target, [&](const fs::path& name) {
+    fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return fd >= 0;
+  });
+  return {std::move(path), fd};
+}
 
 OutputFile::OutputFile(const fs::path& path) : path_(path) {
   fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -84,13 +116,39 @@ void replace_text_file(const fs::path& path, std::string_view text) {
     return;
   }
   const fs::path target = fs::is_symlink(path, ec) ? fs::weakly_canonical(path) : path;
-  fs::path partial = target;
-  partial += ".partial";
-  write_file(partial, text);
-  fs::rename(partial, target, ec);
-  if (ec) {
-    fail(path, "cannot be replaced", ec.value());
+  OutputFile file = OutputFile::beside(target);
+  try {
+    file.write(text);
+    file.finish();
+    if (::rename(file.path().c_str(), target.c_str()) != 0) {
+      fail(path, "cannot be replaced", errno);
+    }
+  } catch (...) {
+    fs::remove(file.path(), ec);  // an error is under way already
+    throw;
   }
+}
+
+fs::path make_folder_beside(const fs::path& target) {
+  return create_beside(target, [](const fs::path& path) { return ::mkdir(path.c_str(), 0777) == 0; });
+}
+
+bool is_made_beside(const fs::path& target, const std::string& name) {
+  const std::string prefix = prefix_beside(target);
+  return name.size() > prefix.size() && name.starts_with(prefix) &&
+         name.find_first_not_of("0123456789-", prefix.size()) == std::string::npos;
+}
+
+bool publish_folder(const fs::path& from, const fs::path& to) {
+  // A folder takes the place of an empty one alone.
+  if (::rename(from.c_str(), to.c_str()) == 0) {
+    sync_folder(parent_of(to));
+    return true;
+  }
+  if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) {
+    return false;
+  }
+  fail(to, "cannot be renamed into place", errno);
 }
 
 void sync_folder(const fs::path& folder) {

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -45,14 +46,10 @@ Trajectory read_trajectory(const std::filesystem::path& path) {
 TrajectoryWriter::TrajectoryWriter(const std::filesystem::path& path, const TrajectoryHeader& header, double sync_s)
     : path_(path), header_(header) {
   // Written beside and renamed: a trajectory that exists has a whole header.
-  std::filesystem::path partial = path;
-  partial += ".partial";
-  file_ = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-  if (file_ < 0) throw system_error(partial, "creating it");
-  write(encode_header(header));
-  sync();
-  if (::rename(partial.c_str(), path.c_str()) != 0) throw system_error(path_, "renaming it into place");
+  replace_text_file(path, encode_header(header));
   sync_folder(path.parent_path());
+  file_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file_ < 0) throw system_error(path_, "opening it");
   start_syncing(sync_s);
 }
 
@@ -89,6 +86,16 @@ void TrajectoryWriter::start_syncing(double sync_s) {
       lock.lock();
     }
   });
+}
+
+void TrajectoryWriter::check_in_place() const {
+  struct stat written {
+  }, found{};
+  if (::fstat(file_, &written) != 0) throw system_error(path_, "looking at it");
+  if (::stat(path_.c_str(), &found) != 0 || found.st_dev != written.st_dev || found.st_ino != written.st_ino)
+    throw Error(ExitCode::file, fmt::format("{}: what stands there is no longer the trajectory that this run writes: "
+                                            "it was removed, moved or replaced meanwhile",
+                                            path_.string()));
 }
 
 void TrajectoryWriter::fail_if_failed() {

@@ -67,6 +67,8 @@ public:
   void append(const StepRecord& record);
   void append(const DigestRecord& record);
   void sync();  // returns when all records are on the device
+  /// Throws Error (file) where the path no longer leads to the file that is written.
+  void check_in_place() const;
 
 private:
   void write(const std::string& bytes);

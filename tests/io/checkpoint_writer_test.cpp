@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "io/checkpoint_folder.hpp"
+#include "io/output_file.hpp"
 #include "tests/io/expect_error.hpp"
 #include "tests/support/file_bytes.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -27,6 +29,12 @@ void write_base(const TemporaryFolder& folder) {
   folder.write("base/pytorch_model.bin", "never copied");
 }
 
+bool anything_beside(const fs::path& target) {
+  return std::ranges::any_of(fs::directory_iterator(target.parent_path()), [&](const fs::directory_entry& entry) {
+    return is_made_beside(target, entry.path().filename().string());
+  });
+}
+
 TEST(CheckpointWriter, writes_one_file_and_copies_what_makes_the_folder_loadable) {
   const TemporaryFolder folder;
   write_base(folder);
@@ -36,7 +44,7 @@ TEST(CheckpointWriter, writes_one_file_and_copies_what_makes_the_folder_loadable
   writer.write("b", std::vector<float>{5.0F});
   EXPECT_FALSE(fs::exists(folder / "out"));
   writer.finish();
-  EXPECT_FALSE(fs::exists(folder / "out.partial"));
+  EXPECT_FALSE(anything_beside(folder / "out"));
   EXPECT_EQ(file_bytes(folder / "out/tokenizer.json"), "{\"a\": \"\xc3\xa9\"}");
   EXPECT_EQ(file_bytes(folder / "out/merges.txt"), "a b\n");
   EXPECT_FALSE(fs::exists(folder / "out/pytorch_model.bin"));
@@ -113,7 +121,7 @@ TEST(CheckpointWriter, leaves_nothing_behind_and_touches_nothing_where_it_is_giv
     writer.write("a", std::vector<float>{1.0F});
     EXPECT_THROW(writer.finish(), Error);
   }
-  EXPECT_FALSE(fs::exists(folder / "out.partial"));
+  EXPECT_FALSE(anything_beside(folder / "out"));
   EXPECT_EQ(file_bytes(folder / "out/config.json"), "old");
 }
 
@@ -131,7 +139,7 @@ TEST(CheckpointWriter, replaces_only_a_model_folder_and_only_when_asked) {
   folder.write("empty/stale", "x");
   EXPECT_NO_THROW(attempt("empty", true));
   EXPECT_FALSE(fs::exists(folder / "empty/stale"));
-  EXPECT_FALSE(fs::exists(folder / "empty.partial"));
+  EXPECT_FALSE(anything_beside(folder / "empty"));
   folder.write("precious/letter.txt", "x");
   expect_contains(file_error([&] { attempt("precious", true); }), "is no model folder");
   expect_contains(file_error([&] { attempt("base", true); }), "is the base model's own folder");
@@ -145,7 +153,7 @@ TEST(CheckpointWriter, names_a_base_folder_that_lacks_its_configuration) {
                     CheckpointWriter(folder / "out", folder / "base", {{"a", DType::f32, {1}}});
                   }),
                   "config.json: no such file");
-  EXPECT_FALSE(fs::exists(folder / "out.partial"));
+  EXPECT_FALSE(anything_beside(folder / "out"));
 }
 
 TEST(CheckpointWriter, reports_a_disk_that_takes_no_more_and_frees_what_it_took) {
@@ -164,7 +172,7 @@ TEST(CheckpointWriter, reports_a_disk_that_takes_no_more_and_frees_what_it_took)
   }
   std::signal(SIGXFSZ, handler);
   expect_contains(message, "model.safetensors: cannot be written: File too large");
-  EXPECT_FALSE(fs::exists(folder / "out.partial"));
+  EXPECT_FALSE(anything_beside(folder / "out"));
 }
 
 }  // namespace
