@@ -47,20 +47,61 @@ namespace {
 constexpr std::size_t start_bytes = std::size_t{128} << 20;
 constexpr std::size_t thread_bytes = std::size_t{144} << 20;
 
-/// The loader calls this before any library's constructor. libgomp's prints a line of its own about a value that it
-/// cannot read, so such a value is taken away and refused later, where it counts.
+/// What follows `name` in an environment's entry, null where the entry does not begin with it.
+DISTZO2_BEFORE_LIBRARIES const char* after(const char* entry, const char* name) {
+  for (; *name != '\0'; ++name, ++entry)
+    if (*entry != *name) return nullptr;
+  return entry;
+}
+
+DISTZO2_BEFORE_LIBRARIES bool is_count(const char* text) {
+  int digits = 0;
+  for (; *text >= '0' && *text <= '9'; ++text) ++digits;
+  return *text == '\0' && digits > 0 && digits < 10;
+}
+
+/// Whether the text is a word, or words with commas between them, out of a list that ends with null.
+DISTZO2_BEFORE_LIBRARIES bool is_of(const char* text, const char* const* words) {
+  for (;;) {
+    const char* rest = nullptr;
+    for (const char* const* word = words; *word != nullptr && rest == nullptr; ++word) {
+      rest = after(text, *word);
+      if (rest != nullptr && *rest != '\0' && *rest != ',') rest = nullptr;
+    }
+    if (rest == nullptr || *rest == '\0') return rest != nullptr;
+    text = rest + 1;
+  }
+}
+
+/// Whether the libraries may see a variable. Of those that tune OpenMP, only what says where threads run and how they
+/// wait, in values that libgomp surely knows: the others can break what the program relies on (a number of threads that
+/// changes by itself, no parallel regions, a second opinion of Kokkos), and libgomp prints a line of its own about
+/// values that it cannot read.
+DISTZO2_BEFORE_LIBRARIES bool is_for_libraries(const char* entry) {
+  static constexpr const char* binds[] = {"true", "TRUE", "false", "FALSE", "close", "spread", "master", nullptr};
+  static constexpr const char* places[] = {"threads", "cores", "sockets", nullptr};
+  static constexpr const char* waits[] = {"active", "ACTIVE", "passive", "PASSIVE", nullptr};
+  if (const char* value = after(entry, "OMP_THREAD_LIMIT=")) return is_count(value);
+  if (const char* value = after(entry, "OMP_PROC_BIND=")) return is_of(value, binds);
+  if (const char* value = after(entry, "OMP_PLACES=")) return is_of(value, places);
+  if (const char* value = after(entry, "OMP_WAIT_POLICY=")) return is_of(value, waits);
+  if (const char* value = after(entry, "GOMP_SPINCOUNT=")) return is_count(value);
+  if (after(entry, "OMP_NUM_THREADS=") != nullptr) return true;  // looked at by itself
+  return after(entry, "OMP_") == nullptr && after(entry, "GOMP_") == nullptr && after(entry, "KOKKOS_") == nullptr;
+}
+
+/// The loader calls this before any library's constructor: what the libraries must not see goes from the environment.
+/// A bad number of threads is refused later, where it counts.
 DISTZO2_BEFORE_LIBRARIES void before_libraries(int, char**, char** environment) {
-  constexpr const char* name = "OMP_NUM_THREADS=";
   int threads = cores_of_process();
   char** kept = environment;
   for (char** entry = environment; *entry != nullptr; ++entry) {
-    std::size_t i = 0;
-    while (name[i] != '\0' && (*entry)[i] == name[i]) ++i;
-    const bool named = name[i] == '\0';
-    const int value = named ? threads_in(*entry + i) : 0;
+    if (!is_for_libraries(*entry)) continue;
+    const char* const wanted = after(*entry, "OMP_NUM_THREADS=");
+    const int value = wanted == nullptr ? 0 : threads_in(wanted);
     if (value > 0) threads = value;
-    if (named && value == 0)
-      refused_omp_num_threads = *entry + i;
+    if (wanted != nullptr && value == 0)
+      refused_omp_num_threads = wanted;
     else
       *kept++ = *entry;
   }

@@ -6,6 +6,7 @@
 #include "app/machine.hpp"
 #include "app/placed_model.hpp"
 #include "app/progress.hpp"
+#include "io/json_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -100,7 +101,7 @@ ExitCode bench_step_command(const BenchStepOptions& options, const RunConfig& co
               {"machine", machine_object()}};
   if (options.noise_pairs > 0) result["bf16_noise_of_g"] = bf16_noise(config, data, options.noise_pairs);
   if (options.deck.json) {
-    fmt::print("{}\n", result.dump(2));
+    fmt::print("{}\n", json_text(result));
     return ExitCode::done;
   }
   const auto line = [&](const char* name, const char* key) {

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/kernels/gemm_kokkosblas.hpp"
 #include "io/disk_speed.hpp"
+#include "io/json_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -107,7 +108,7 @@ ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig
                     {"git_hash", build_git_hash()},
                     {"machine", machine_object()}};
   if (options.deck.json) {
-    fmt::print("{}\n", result.dump(2));
+    fmt::print("{}\n", json_text(result));
     return ExitCode::done;
   }
   const auto line = [&](const char* name, const char* key, double scale, const char* unit) {

@@ -7,6 +7,7 @@
 #include "app/progress.hpp"
 #include "app/step_losses.hpp"
 #include "core/objective.hpp"
+#include "io/json_file.hpp"
 #include "io/output_file.hpp"
 
 #include <fmt/format.h>
@@ -39,18 +40,23 @@ std::string confusion_table(const Task& task, const std::vector<std::uint64_t>& 
   return text + "\n";
 }
 
-/// Predictions replace a file of that name, but never one that the evaluation reads.
+/// Predictions replace a JSON file of that name, but never one that the evaluation reads.
 void check_predictions_place(const fs::path& file, const fs::path& deck, const RunConfig& config) {
   std::vector<fs::path> inputs{deck, config.data.task, config.data.train, config.data.dev, config.data.test};
   std::error_code error;
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ExitCode::usage, fmt::format("--predictions: {} {}", file.string(), what));
+  };
   for (const fs::directory_entry& entry : fs::directory_iterator(config.model.folder, error))
     inputs.push_back(entry.path());
   for (const fs::path& input : inputs)
     if (!input.empty() && fs::equivalent(file, input, error))
-      throw Error(ExitCode::usage, fmt::format("--predictions: {} is {}, which the evaluation reads; name another file",
-                                               file.string(), input.string()));
-  if (fs::is_directory(file, error))
-    throw Error(ExitCode::usage, fmt::format("--predictions: {} is a folder; name a file", file.string()));
+      refuse(fmt::format("is {}, which the evaluation reads; name another file", input.string()));
+  if (fs::is_directory(file, error)) refuse("is a folder; name a file");
+  if (!file.has_filename() || !fs::is_directory(fs::absolute(file).parent_path(), error))
+    refuse("is to be written into a folder that does not exist; make it first");
+  if (fs::is_regular_file(file, error) && file.extension() != ".jsonl" && file.extension() != ".json")
+    refuse("exists already and is no .jsonl or .json file, so that it can hold something else; name another file");
 }
 
 }  // namespace
@@ -103,7 +109,7 @@ ExitCode evaluate_command(const EvaluateOptions& options, RunConfig config) {
                                         {"arithmetic", engine->arithmetic_fingerprint()},
                                         {"git_hash", build_git_hash()},
                                         {"machine", machine_object()}};
-    fmt::print("{}\n", object.dump(2));
+    fmt::print("{}\n", json_text(object));
     return ExitCode::done;
   }
   fmt::print("model     {}\n", describe(model, engine->store().table()));

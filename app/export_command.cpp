@@ -4,6 +4,7 @@
 #include "app/model_export.hpp"
 #include "app/resume.hpp"
 #include "app/run_folder.hpp"
+#include "io/json_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -34,6 +35,9 @@ ExitCode export_command(const ExportOptions& options) {
   if (step > last) throw Error(ExitCode::usage, fmt::format("--step {}: {} has {} steps", step, file.string(), last));
   if (fs::exists(options.output))
     throw Error(ExitCode::usage, fmt::format("--output: {} exists already", options.output.string()));
+  if (const fs::path parent = fs::absolute(options.output / "").parent_path().parent_path(); !fs::is_directory(parent))
+    throw Error(ExitCode::usage, fmt::format("--output: there is no folder {} to write {} into; make it first",
+                                             parent.string(), options.output.string()));
   if (lies_within(options.output, base))
     throw Error(ExitCode::usage, fmt::format("--output: {} lies in the base model's folder {}; name one outside",
                                              options.output.string(), base.string()));
@@ -43,6 +47,8 @@ ExitCode export_command(const ExportOptions& options) {
   if (engine->store().digest() != found.header.theta0_digest)
     throw Error(ExitCode::file,
                 fmt::format("{}: its weights are not those that {} began with", base.string(), file.string()));
+  if (found.torn && !options.json)
+    fmt::print("note      {}: what stands after step {} is not whole and is left out\n", file.string(), last);
   found.steps.resize(step);
   replay(*engine, found.steps);
   const std::uint64_t digest = engine->store().digest();
@@ -54,10 +60,10 @@ ExitCode export_command(const ExportOptions& options) {
   // 3. The folder.
   export_model(*engine, base, options.output, IfExists::refuse);
   if (options.json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"output", options.output.string()},
-                                              {"step", step},
-                                              {"theta_digest", fmt::format("{:016x}", digest)}}
-                           .dump(2));
+    fmt::print("{}\n", json_text(nlohmann::ordered_json{{"output", options.output.string()},
+                                                        {"step", step},
+                                                        {"torn", found.torn},
+                                                        {"theta_digest", fmt::format("{:016x}", digest)}}));
   else
     fmt::print("theta after {} steps, digest {:016x}, written to {}\n", step, digest, options.output.string());
   return ExitCode::done;

@@ -8,6 +8,7 @@
 #include "io/checkpoint_folder.hpp"
 #include "io/checkpoint_tensors.hpp"
 #include "io/hf_config.hpp"
+#include "io/json_file.hpp"
 #include "io/trajectory_file.hpp"
 
 #include <fmt/format.h>
@@ -72,11 +73,10 @@ void inspect_model(const fs::path& folder, bool json) {
                          {"first", t.first},
                          {"block", t.block},
                          {"decayed", t.matrix}});
-    fmt::print("{}\n", Json{{"architecture", config.architecture},
-                            {"parameters", table.parameters},
-                            {"digest", fmt::format("{:016x}", reader.digest())},
-                            {"tensors", tensors}}
-                           .dump(2));
+    fmt::print("{}\n", json_text(Json{{"architecture", config.architecture},
+                                      {"parameters", table.parameters},
+                                      {"digest", fmt::format("{:016x}", reader.digest())},
+                                      {"tensors", tensors}}));
     return;
   }
   fmt::print("model {}: {}\n", folder.string(), describe(config, table));
@@ -107,7 +107,7 @@ ExitCode inspect_command(const InspectOptions& options) {
                             path.string()));
   const Trajectory found = read_trajectory(file);
   if (options.json)
-    fmt::print("{}\n", trajectory_object(found).dump(2));
+    fmt::print("{}\n", json_text(trajectory_object(found)));
   else
     print_trajectory(file, found);
   return ExitCode::done;

@@ -166,7 +166,7 @@ LoadedData load_data(const RunConfig& config, const ModelConfig& model, Sets set
     if (all) data.train = make_set(data, train, split.train, model);
     if (dev_from_train) data.dev = make_set(data, train, split.dev, model);
   }
-  if (!section.dev.empty() && (all || section.test.empty())) {
+  if (!section.dev.empty() && section.dev_examples != 0U && (all || section.test.empty())) {
     const Dataset dev = read_dataset(section.dev);
     data.dev = make_set(
         data, dev,

@@ -3,10 +3,12 @@
 #include "app/commands.hpp"
 #include "app/run_config.hpp"
 #include "app/signals.hpp"
+#include "app/standard_streams.hpp"
 #include "app/threads.hpp"
 #include "core/gemm.hpp"
 #include "core/kokkos_compat.hpp"
 #include "core/simd/kernels.hpp"
+#include "io/unicode.hpp"
 #include "io/units.hpp"
 
 #include <fmt/format.h>
@@ -30,12 +32,30 @@ void add_deck(CLI::App& command, DeckOptions& options) {
       ->allow_extra_args(false);
 }
 
+/// For CLI11: an option given without a value is no option left out.
+std::string not_empty(const std::string& text) {
+  return text.empty() ? "the value is empty" : std::string();
+}
+
 std::string version_text() {
   return build_summary() + "GEMM            " + gemm_fingerprint() + "\nkernels         " + simd_kernels().name;
 }
 
+/// One line, whatever names and values it quotes.
 void report(const std::string& message) {
-  std::fprintf(stderr, "distzo2: %s\n", message.c_str());
+  std::fprintf(stderr, "distzo2: %s\n", printable(message).c_str());
+}
+
+/// 0, or what `report` was told where the last of what was printed could not be written.
+ExitCode flushed() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return ExitCode::done;
+  report("what the command prints cannot be written (is the disk full?)");
+  return ExitCode::file;
+}
+
+/// Kokkos tells of memory that it did not get by an error of no type of its own, with a text of several lines.
+bool lacks_memory(const std::string& what) {
+  return what.find("failed to allocate") != std::string::npos;
 }
 
 /// What to say where the first words name no sub-command, else an empty text: CLI11 would only miss one.
@@ -75,9 +95,8 @@ ExitCode run(const Command& command) {
     const KokkosScope kokkos(thread_count(config.parallel.threads));
     if (!command.stops_at_signals) admit_stop_signals();
     const ExitCode code = command.run(config);
-    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-    report("what the command prints cannot be written (is the disk full?)");
-    return code == ExitCode::done ? ExitCode::file : code;
+    const ExitCode flush = flushed();
+    return code == ExitCode::done ? flush : code;
   } catch (const Error& error) {
     report(error.what());
     return error.code();
@@ -92,7 +111,8 @@ ExitCode run(const Command& command) {
       report(std::string("what the command prints: ") + error.what());
       return ExitCode::file;
     }
-    report(std::string("internal error: ") + error.what());
+    const std::string what = error.what();
+    report(lacks_memory(what) ? "not enough memory: " + what.substr(0, what.find('\n')) : "internal error: " + what);
     return ExitCode::internal;
   }
 }
@@ -100,6 +120,7 @@ ExitCode run(const Command& command) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_streams();
   prepare_signals();
 
   // 1. The command line.
@@ -123,9 +144,11 @@ int main(int argc, char** argv) {
   CLI::App& evaluate_app =
       *app.add_subcommand("evaluate", "accuracy, confusion counts and loss of a model on a deck's data");
   add_deck(evaluate_app, evaluate.deck);
-  evaluate_app.add_option("--model", evaluate.model, "a model folder in place of the deck's");
-  evaluate_app.add_option("--predictions", evaluate.predictions,
-                          "write label, prediction and candidate scores of every example to this JSONL file");
+  evaluate_app.add_option("--model", evaluate.model, "a model folder in place of the deck's")->check(not_empty);
+  evaluate_app
+      .add_option("--predictions", evaluate.predictions,
+                  "write label, prediction and candidate scores of every example to this JSONL file")
+      ->check(not_empty);
   evaluate_app.add_flag("--json", evaluate.deck.json, "print JSON");
   evaluate_app.callback([&] {
     command = {&evaluate.deck, [&](const RunConfig& config) { return evaluate_command(evaluate, config); }};
@@ -134,10 +157,14 @@ int main(int argc, char** argv) {
   ExportOptions exported;
   CLI::App& export_app = *app.add_subcommand("export", "write theta of a step as a Hugging Face folder");
   export_app.add_option("--trajectory", exported.trajectory, "trajectory.zoj, or the run folder that holds it")
-      ->required();
-  export_app.add_option("--model", exported.model, "the base model's folder (default: the run's deck names it)");
-  export_app.add_option("--step", exported.step, "theta after this many steps (default: all)");
-  export_app.add_option("--output", exported.output, "the folder to write; must not exist")->required();
+      ->required()
+      ->check(not_empty);
+  export_app.add_option("--model", exported.model, "the base model's folder (default: the run's deck names it)")
+      ->check(not_empty);
+  export_app.add_option("--step", exported.step, "theta after this many steps (default: all)")->check(not_empty);
+  export_app.add_option("--output", exported.output, "the folder to write; must not exist")
+      ->required()
+      ->check(not_empty);
   export_app.add_flag("--json", exported.json, "print JSON");
   export_app.callback([&] { command.run = [&](const RunConfig&) { return export_command(exported); }; });
 
@@ -211,10 +238,10 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     std::fputs(app.help().c_str(), stdout);
-    return 0;
+    return static_cast<int>(flushed());
   } catch (const CLI::CallForVersion& version) {
     std::printf("%s\n", version.what());
-    return 0;
+    return static_cast<int>(flushed());
   } catch (const CLI::ParseError& error) {
     const std::string unknown = unknown_command(app, argc, argv);
     report((unknown.empty() ? error.what() : unknown) + "; see distzo2 --help");

@@ -2,6 +2,7 @@
 #include "app/commands.hpp"
 #include "app/plan_report.hpp"
 #include "core/kernels/gemm_kokkosblas.hpp"
+#include "io/json_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,7 +20,7 @@ ExitCode plan_command(const PlanOptions& options, const RunConfig& config) {
   const MemoryPlan plan =
       plan_run(config, model, table, data, host_concurrency(), machine_memory_sources(), options.gpu_bytes);
   if (options.deck.json) {
-    fmt::print("{}\n", plan_object(run, plan).dump(2));
+    fmt::print("{}\n", json_text(plan_object(run, plan)));
     return ExitCode::done;
   }
   fmt::print("model     {}\n", describe(model, table));

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <sstream>
 
 namespace distzo2 {
@@ -69,6 +70,17 @@ std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& 
       "the arithmetic changed from \"{}\" to \"{}\": losses can differ in their last bits from an "
       "uninterrupted run's",
       was.fingerprint, now.fingerprint);
+}
+
+void check_same_evaluations(const RunFolder& folder, const LoadedData& data) {
+  for (const RecordedEvaluation& r : recorded_evaluations(folder.metrics())) {
+    const std::optional<ExampleSet>& now = r.set == "dev" ? data.dev : data.test;
+    if (r.data_digest && now && now->digest != *r.data_digest)
+      throw Error(ExitCode::usage,
+                  fmt::format("{}: cannot go on with this run: data/{} {} gives other examples than those that step {} "
+                              "was evaluated on",
+                              folder.path.string(), r.set, now->path.string(), r.step));
+  }
 }
 
 void replay(Engine& engine, const std::vector<StepRecord>& records) {

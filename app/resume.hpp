@@ -3,6 +3,7 @@
 
 #include "app/loading.hpp"
 #include "app/run_config.hpp"
+#include "app/run_folder.hpp"
 #include "core/engine.hpp"
 #include "io/trajectory_file.hpp"
 
@@ -24,6 +25,9 @@ void check_same_mathematics(const TrajectoryHeader& was, const RunConfig& config
 /// or training examples. Returns a note where only the arithmetic changed, else an empty text.
 std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& now, const RunConfig& config,
                            const std::filesystem::path& trajectory);
+
+/// Throws Error (usage) where a recorded evaluation is of other examples than the set of its name now has.
+void check_same_evaluations(const RunFolder& folder, const LoadedData& data);
 
 /// Applies these records to the engine's fresh theta in one pass over the parameters.
 void replay(Engine& engine, const std::vector<StepRecord>& records);

@@ -94,8 +94,9 @@ std::optional<EvaluationResult> RunEvaluations::evaluated(const std::string& set
 }
 
 void RunEvaluations::record(std::uint32_t t, const std::string& set, const EvaluationResult& result) {
-  metrics_.evaluation(t, set, result);
-  recorded_.push_back({t, set, result});
+  const ExampleSet& examples = set == "dev" ? *data_.dev : *data_.test;
+  recorded_.push_back({t, set, result, examples.digest});
+  metrics_.evaluation(recorded_.back());
   progress_.say(fmt::format("step {} on {}: accuracy {:.4f}, loss {:.4f}, {} examples", t, set, result.accuracy,
                             result.loss, result.examples));
 }

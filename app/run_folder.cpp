@@ -31,13 +31,16 @@ Json step_object(const StepRecord& r, double loss) {
   return line;
 }
 
+/// A larger one is no number that was counted up to.
+constexpr int last_run_number = 999'999'999;
+
 /// The number of runs/<deck>-<NNN>, or -1 for any other name.
 int run_number(const std::string& name, const std::string& prefix) {
   int number = -1;
   if (name.size() < prefix.size() + 3 || !name.starts_with(prefix)) return -1;
   const char* end = name.data() + name.size();
   const auto [last, error] = std::from_chars(name.data() + prefix.size(), end, number);
-  return error == std::errc() && last == end ? number : -1;
+  return error == std::errc() && last == end && number <= last_run_number ? number : -1;
 }
 
 int newest_number(const fs::path& runs, const std::string& prefix) {
@@ -118,6 +121,14 @@ std::optional<RunFolder> existing_run_folder(const RunConfig& config, const fs::
   return RunFolder{runs / fmt::format("{}{:03}", run_prefix(deck), number)};
 }
 
+void remove_leftovers(const RunFolder& folder) {
+  std::error_code error;  // what cannot be seen or removed is in nobody's way
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder.path, error))
+    for (const fs::path& target : {folder.deck(), folder.metrics(), folder.trajectory(), folder.summary(),
+                                   folder.final_model(), folder.best_model()})
+      if (is_made_beside(target, entry.path().filename().string())) fs::remove_all(entry.path(), error);
+}
+
 RunLock::RunLock(const RunFolder& folder) : fd_(::open(folder.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
   const int error = errno;
@@ -166,15 +177,16 @@ void MetricsFile::step(const StepRecord& r, double loss, std::uint64_t tokens, d
   line(object.dump());
 }
 
-void MetricsFile::evaluation(std::uint32_t step, const std::string& set, const EvaluationResult& r) {
-  line(Json{{"step", step},
-            {"evaluation",
-             {{"set", set},
+void MetricsFile::evaluation(const RecordedEvaluation& evaluation) {
+  const EvaluationResult& r = evaluation.result;
+  Json object{{"set", evaluation.set},
               {"accuracy", r.accuracy},
               {"loss", r.loss},
               {"examples", r.examples},
-              {"confusion", r.confusion}}}}
-           .dump());
+              {"confusion", r.confusion}};
+  Json whole{{"step", evaluation.step}, {"evaluation", object}};
+  if (evaluation.data_digest) whole["data_digest"] = fmt::format("{:016x}", *evaluation.data_digest);
+  line(whole.dump());
 }
 
 std::vector<RecordedStep> recorded_steps(const fs::path& metrics) {
@@ -195,6 +207,13 @@ std::vector<RecordedEvaluation> recorded_evaluations(const fs::path& metrics) {
   const auto number = [](const Json& j) {
     return j.is_null() ? std::numeric_limits<double>::quiet_NaN() : j.get<double>();
   };
+  const auto digest_of = [](const Json& line) -> std::optional<std::uint64_t> {
+    if (!line.contains("data_digest")) return std::nullopt;
+    const auto text = line.at("data_digest").get<std::string>();
+    std::uint64_t digest = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), digest, 16);
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(digest) : std::nullopt;
+  };
   std::vector<RecordedEvaluation> found;
   std::ifstream in(metrics);
   for (std::string text; std::getline(in, text);) {
@@ -205,7 +224,8 @@ std::vector<RecordedEvaluation> recorded_evaluations(const fs::path& metrics) {
       found.push_back({line.at("step").get<std::uint32_t>(),
                        e.at("set").get<std::string>(),
                        {number(e.at("accuracy")), number(e.at("loss")), e.at("examples").get<std::uint64_t>(),
-                        e.at("confusion").get<std::vector<std::uint64_t>>()}});
+                        e.at("confusion").get<std::vector<std::uint64_t>>()},
+                       digest_of(line)});
     } catch (const nlohmann::json::exception&) {
       continue;  // a line that somebody changed: it is evaluated again
     }

@@ -42,6 +42,9 @@ RunFolder new_run_folder(const RunConfig& config, const std::filesystem::path& d
 /// there is no such folder yet.
 std::optional<RunFolder> existing_run_folder(const RunConfig& config, const std::filesystem::path& deck);
 
+/// Removes what a killed process left of files and folders that it was about to put in place. Only for a locked run.
+void remove_leftovers(const RunFolder& folder);
+
 /// One process at a time works in a run folder: Error (usage) where another one does. The system lets go of it however
 /// the process ends. Where there is no lock to be had, as on some file systems, `problem` says so.
 class RunLock {
@@ -70,6 +73,7 @@ struct RecordedEvaluation {
   std::uint32_t step = 0;
   std::string set;  // "dev" or "test"
   EvaluationResult result;
+  std::optional<std::uint64_t> data_digest;  // of the set's examples
 };
 std::vector<RecordedEvaluation> recorded_evaluations(const std::filesystem::path& metrics);
 
@@ -88,7 +92,7 @@ public:
   /// times.
   MetricsFile(const std::filesystem::path& path, const std::vector<StepRecord>& recorded);
   void step(const StepRecord& record, double loss, std::uint64_t tokens, double seconds);
-  void evaluation(std::uint32_t step, const std::string& set, const EvaluationResult& result);
+  void evaluation(const RecordedEvaluation& evaluation);
 
 private:
   void line(const std::string& text);

@@ -4,6 +4,7 @@
 #include "app/build_info.hpp"
 #include "app/machine.hpp"
 #include "core/step.hpp"
+#include "io/json_file.hpp"
 #include "io/output_file.hpp"
 
 #include <fmt/format.h>
@@ -80,7 +81,7 @@ void write_summary(const RunFolder& folder, const Training& training, const Plac
                      {"arithmetic", engine.arithmetic_fingerprint()},
                      {"git_hash", build_git_hash()},
                      {"machine", machine_object()}};
-  replace_text_file(folder.summary(), summary.dump(2) + "\n");
+  replace_text_file(folder.summary(), json_text(summary) + "\n");
 }
 
 }  // namespace distzo2

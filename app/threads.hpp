@@ -8,7 +8,8 @@
 namespace distzo2 {
 
 /// The program's threads: what the deck asks for, else OMP_NUM_THREADS, else every core that the process may use, up to
-/// max_host_threads. Throws Error (usage) where OMP_NUM_THREADS counts and is not from 1 to that.
+/// max_host_threads. Throws Error (usage) where OMP_NUM_THREADS counts and is not from 1 to that, or OMP_THREAD_LIMIT
+/// allows fewer.
 int thread_count(const std::optional<std::uint32_t>& wanted);
 
 /// Threads that a value of OMP_NUM_THREADS means ("4", or "4,2" for nested regions: the first counts); 0 where it is

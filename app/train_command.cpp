@@ -18,6 +18,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 
 namespace distzo2 {
@@ -28,7 +29,9 @@ namespace {
 
 /// A finished run has a summary; with a constant learning rate its deck may ask for more steps than were done.
 bool is_finished(const RunFolder& folder, const std::optional<Trajectory>& found, std::uint32_t steps) {
-  return fs::exists(folder.summary()) && (!found || found->steps.size() >= steps);
+  std::error_code none;  // nor is an empty file a summary, or a folder of that name
+  const std::uintmax_t bytes = fs::file_size(folder.summary(), none);
+  return !none && bytes > 0 && (!found || found->steps.size() >= steps);
 }
 
 }  // namespace
@@ -46,6 +49,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
   else
     check_no_run(config);
   if (existing) lock.emplace(*existing);
+  if (existing && lock->problem().empty()) remove_leftovers(*existing);
   std::optional<Trajectory> found;
   if (existing && fs::exists(existing->trajectory())) found = read_trajectory(existing->trajectory());
   if (found) check_same_mathematics(found->header, config, existing->trajectory());
@@ -89,6 +93,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
   if (found) {
     if (const std::string note = check_same_run(found->header, header, config, folder.trajectory()); !note.empty())
       progress.say("note     " + note);
+    check_same_evaluations(folder, data);
     if (found->torn)
       progress.say(fmt::format("note     {}: what stands after step {} was not whole and is cut off",
                                folder.trajectory().string(), found->steps.size()));
@@ -169,6 +174,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
         "rounding {:.3f} of the updates arrived; its noise adds up to {:.3f} epsilon{}", rounding.realised_share(),
         noise, noise > 1 ? ": more than the perturbation itself; store in fp32 or round less often" : ""));
   }
+  trajectory->check_in_place();
   const auto first = evaluations.reported(0), last = evaluations.reported(config.zo.steps);
   write_summary(folder, training, placed, theta_digest, evaluations.models_problem(), first, last);
   if (!config.memory.keep_store) placed.remove_store();
@@ -176,6 +182,11 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
     progress.say(fmt::format("result   accuracy {:.4f} -> {:.4f}, loss {:.4f} -> {:.4f}", first->accuracy,
                              last->accuracy, first->loss, last->loss));
   progress.say(fmt::format("done     {}", folder.summary().string()));
+  if (last && !std::isfinite(last->loss))
+    throw Error(ExitCode::diverged,
+                fmt::format("{}: the loss of the last evaluation is not finite: the model gives no answers any more. "
+                            "Lower zo/learning rate, or set zo/non-finite to stop",
+                            folder.summary().string()));
   if (!evaluations.models_problem().empty())
     throw Error(ExitCode::file,
                 evaluations.models_problem() + "; the rest of the run is whole: summary, metrics and trajectory");

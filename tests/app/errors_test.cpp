@@ -180,7 +180,6 @@ TEST(Errors, of_predictions_leave_what_the_evaluation_reads) {
     EXPECT_EQ(evaluate(file).exit_code, 0);
     const std::string text = text_of_file(project.path(file));
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 10);
-    EXPECT_FALSE(fs::exists(project.path(std::string(file) + ".partial")));
   }
   EXPECT_TRUE(fs::is_symlink(project.path("link.jsonl")));
   EXPECT_EQ(text_of_file(project.path("kept.jsonl")), text_of_file(project.path("new.jsonl")));
@@ -270,7 +269,6 @@ TEST(Errors, of_export_and_inspect) {
   fs::copy_file(project.path("run/trajectory.zoj"), project.path("alone/t.zoj"));
   expect_one_line(project.run({"export", "--trajectory", "alone/t.zoj", "--output", "x"}), 2, {"--model"});
   EXPECT_FALSE(fs::exists(project.path("x")));
-  EXPECT_FALSE(fs::exists(project.path("x.partial")));
   expect_one_line(project.run({"inspect", "none"}), 3, {"none"});
   expect_one_line(project.run({"inspect", "deck.yaml"}), 3, {"deck.yaml", "trajectory"});
   fs::create_directory(project.path("empty"));

@@ -93,10 +93,12 @@ TEST(Resume, after_a_kill_in_the_final_export_writes_the_model) {
   const std::vector<json> metrics = project.metrics();
   for (const std::uintmax_t records : {0U, 1U}) {  // with and without the record of theta's last digest
     cut_back(project, 64 * records);
-    project.write("run/final.partial/model.safetensors", "half of it");
+    project.write("run/.final.partial-17-1/model.safetensors", "half of it");
+    project.write("run/final.partial", "the user's");
     expect_same_run(project.trained({}, resume), expected);
     EXPECT_EQ(text_of_file(project.path("run/final/model.safetensors")), model);
-    EXPECT_FALSE(fs::exists(project.path("run/final.partial")));
+    EXPECT_FALSE(fs::exists(project.path("run/.final.partial-17-1")));
+    EXPECT_EQ(text_of_file(project.path("run/final.partial")), "the user's");
     EXPECT_EQ(project.metrics(), metrics);
   }
 }

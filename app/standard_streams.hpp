@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+namespace distzo2 {
+
+/// Opens /dev/null as each of stdin, stdout and stderr that is closed, so that no file of a run gets its number and
+/// with it what is printed. Call it before anything is opened.
+void open_standard_streams();
+
+}  // namespace distzo2
