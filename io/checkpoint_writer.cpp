@@ -63,7 +63,7 @@ void check_place(const fs::path& folder, const fs::path& base, bool replace) {
     return;
   }
   if (!replace) {
-    fail(fmt::format("{}: exists already; name another folder or remove it", folder.string()));
+    throw Error(ExitCode::usage, fmt::format("{}: exists already; name another folder or remove it", folder.string()));
   }
   if (!fs::exists(folder / "config.json", ec)) {
     fail(fmt::format("{}: exists and is no model folder (it has no config.json); name another one", folder.string()));

@@ -135,7 +135,8 @@ TEST(CheckpointWriter, replaces_only_a_model_folder_and_only_when_asked) {
   };
   fs::create_directories(folder / "empty");
   EXPECT_NO_THROW(attempt("empty", false));
-  expect_contains(file_error([&] { attempt("empty", false); }), "empty: exists already; name another folder");
+  expect_contains(file_error([&] { attempt("empty", false); }, ExitCode::usage),
+                  "empty: exists already; name another folder");
   folder.write("empty/stale", "x");
   EXPECT_NO_THROW(attempt("empty", true));
   EXPECT_FALSE(fs::exists(folder / "empty/stale"));

@@ -9,13 +9,13 @@
 
 namespace distzo2 {
 
-/// The message of the Error(file) that `f` throws.
+/// The message of the Error(file), or Error of that code, that `f` throws.
 template <class F>
-std::string file_error(F f) {
+std::string file_error(F f, ExitCode code = ExitCode::file) {
   try {
     f();
   } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ExitCode::file);
+    EXPECT_EQ(e.code(), code);
     return e.what();
   }
   ADD_FAILURE() << "no Error was thrown";
