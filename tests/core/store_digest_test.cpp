@@ -21,12 +21,12 @@ struct Store {
         store(make_tensor_table(
                   {{{"a", 3, 700, true}, {"b", 3, 900, true}, {"n", 1, norm_size, false}}, {{"c", 9, 1000, true}}}),
               {5, DirectionKind::rademacher, storage, Rounding::nearest, 1}, *arena) {
-    import(0, a_size, 0.0F);
-    import(1, b_size, 1.0F);
-    import(2, norm_size, 2.0F);
-    import(3, c_size, 3.0F);
+    fill(0, a_size, 0.0F);
+    fill(1, b_size, 1.0F);
+    fill(2, norm_size, 2.0F);
+    fill(3, c_size, 3.0F);
   }
-  void import(int tensor, int size, float first) {
+  void fill(int tensor, int size, float first) {
     std::vector<float> values(static_cast<std::size_t>(size));
     for (int i = 0; i < size; ++i) values[static_cast<std::size_t>(i)] = first + static_cast<float>(i % 128) / 128;
     store.import_values(tensor, 0, values);
