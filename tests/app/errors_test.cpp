@@ -13,16 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void expect_one_line(const ProgramResult& result, int exit_code, const std::vector<std::string>& parts) {
-  EXPECT_EQ(result.exit_code, exit_code) << result.err;
-  EXPECT_EQ(result.err.find("distzo2: "), 0U) << result.err;
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  EXPECT_EQ(result.err.find("internal"), std::string::npos) << result.err;
-  for (const std::string& part : parts) {
-    EXPECT_NE(result.err.find(part), std::string::npos) << "\"" << part << "\" is not in: " << result.err;
-  }
-}
-
 /// `train` and `validate` both refuse, with these words, and leave no run behind.
 void expect_refused(const TinyProject& project, int exit_code, const std::vector<std::string>& parts,
                     const std::vector<std::string>& sets = {}, const ProgramOptions& options = {}) {

@@ -15,15 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void expect_one_line(const ProgramResult& result, int exit_code, const std::vector<std::string>& parts) {
-  EXPECT_EQ(result.exit_code, exit_code) << result.err;
-  EXPECT_EQ(result.err.find("distzo2: "), 0U) << result.err;
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  for (const std::string& part : parts) {
-    EXPECT_NE(result.err.find(part), std::string::npos) << "\"" << part << "\" is not in: " << result.err;
-  }
-}
-
 /// The program started by a shell after this command.
 ProgramOptions after(const std::string& command) {
   return {.wrapper = {"sh", "-c", command + "; exec \"$0\" \"$@\""}};

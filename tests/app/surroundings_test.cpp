@@ -21,15 +21,6 @@ using nlohmann::json;
 
 const std::vector<std::string> resume{"--resume", "auto"};
 
-void expect_one_line(const ProgramResult& result, int exit_code, const std::vector<std::string>& parts) {
-  EXPECT_EQ(result.exit_code, exit_code) << result.err;
-  EXPECT_EQ(result.err.find("distzo2: "), 0U) << result.err;
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  for (const std::string& part : parts) {
-    EXPECT_NE(result.err.find(part), std::string::npos) << "\"" << part << "\" is not in: " << result.err;
-  }
-}
-
 ProgramOptions with_streams(const std::string& redirections) {
   return {.wrapper = {"sh", "-c", "exec \"$0\" \"$@\" " + redirections}};
 }

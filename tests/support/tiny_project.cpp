@@ -171,6 +171,16 @@ std::vector<std::string> train_words(const std::string& deck_path, const std::ve
   return words;
 }
 
+void expect_one_line(const ProgramResult& result, int exit_code, const std::vector<std::string>& parts) {
+  EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  EXPECT_EQ(result.err.find("distzo2: "), 0U) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_EQ(result.err.find("internal"), std::string::npos) << result.err;
+  for (const std::string& part : parts) {
+    EXPECT_NE(result.err.find(part), std::string::npos) << "\"" << part << "\" is not in: " << result.err;
+  }
+}
+
 std::uintmax_t size_of(const fs::path& path) {
   std::error_code missing;
   const std::uintmax_t size = fs::file_size(path, missing);

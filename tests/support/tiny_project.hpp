@@ -45,6 +45,9 @@ private:
 std::vector<std::string> train_words(const std::string& deck, const std::vector<std::string>& sets,
                                      const std::vector<std::string>& more = {});
 
+/// The program ended with this code and one line of its own on stderr, which holds these parts.
+void expect_one_line(const ProgramResult& result, int exit_code, const std::vector<std::string>& parts);
+
 /// 0 where there is no such file.
 std::uintmax_t size_of(const std::filesystem::path& path);
 
