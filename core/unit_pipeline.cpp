@@ -204,8 +204,7 @@ void UnitPipeline::computed_until(double now) {
 std::byte* UnitPipeline::acquire(int unit) {
   if (taken_ >= expected_.size() || expected_[taken_] != unit)
     throw Error(ExitCode::internal, "unit " + std::to_string(unit) + " is not the next of the pass");
-  const double asked = trace_clock();
-  computed_until(asked);
+  computed_until(trace_clock());
   issue();
   if (taken_ == issued_)
     throw Error(ExitCode::internal, "unit " + std::to_string(unit) + ": more units are in use than there are buffers");
@@ -216,7 +215,6 @@ std::byte* UnitPipeline::acquire(int unit) {
   ++taken_;
   compute_since_ = trace_clock();
   compute_unit_ = unit;
-  compute_wait_s_ += compute_since_ - asked;
   return b.data;
 }
 

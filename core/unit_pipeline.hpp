@@ -46,7 +46,6 @@ public:
 
   std::size_t buffer_bytes() const { return buffer_bytes_; }  // allocated
   void take_spans(std::vector<LaneSpan>& out);
-  double compute_wait_s() const { return compute_wait_s_; }  // the calling thread waited for units
 
 private:
   struct Buffer {
@@ -101,7 +100,6 @@ private:
   std::vector<LaneSpan> compute_spans_;
   double compute_since_ = -1;
   int compute_unit_ = -1;
-  double compute_wait_s_ = 0;
   std::optional<Lane> read_, upload_, download_, write_;
 };
 
