@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "core/chunk_table.hpp"
 #include "core/tensor_table.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -17,9 +15,5 @@ constexpr float random_weight_deviation = 0.02F;
 /// stream 3 at the element's global index (design section 2; t = 0, k = 0); of the one-dimensional tensors biases 0 and
 /// norms' weights 1. A pure function of seed and index: any thread makes any part of any model.
 void random_values(const Tensor& tensor, std::uint64_t seed, std::int64_t offset, std::span<float> out);
-
-/// A chunk as it stands in its block's image: matrices rounded to nearest in `storage`, one-dimensional tensors in
-/// fp32, zeros where no tensor is. `to` holds chunk.bytes.
-void random_chunk(const TensorTable& table, const Chunk& chunk, Storage storage, std::uint64_t seed, std::byte* to);
 
 }  // namespace distzo2

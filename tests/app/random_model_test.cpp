@@ -5,6 +5,9 @@
 #include <cmath>
 
 #include "app/loading.hpp"
+#include "core/float16.hpp"
+#include "core/model_shapes.hpp"
+#include "core/random_weights.hpp"
 #include "core/sampler.hpp"
 #include "tests/support/tiny_project.hpp"
 
@@ -42,6 +45,28 @@ TEST_F(RandomModel, trains_and_is_made_of_its_seed) {
   EXPECT_NEAR(metrics.front().at("loss").get<double>(), std::log(512.0), 0.05);
   EXPECT_EQ(metrics.front().at("tokens"), 40);
   EXPECT_FALSE(fs::exists(project_.path("random/final")));
+}
+
+TEST(RandomWeights, are_imported_rounded_to_nearest_in_storage_precision) {
+  const ModelConfig config = model_shape("opt-tiny");
+  for (const Storage storage : {Storage::fp32, Storage::bf16, Storage::fp16}) {
+    Engine engine(config, {1, DirectionKind::gaussian, storage, Rounding::stochastic, 1}, Compute::fp32);
+    import_weights(engine.store(), random_weights(config, 13));
+    const TensorTable& table = engine.store().table();
+    for (int i = 0; i < std::ssize(table.tensors); ++i) {
+      const Tensor& t = table.tensors[static_cast<std::size_t>(i)];
+      std::vector<float> values(static_cast<std::size_t>(t.size())), stored(values.size());
+      random_values(t, 13, 0, values);
+      engine.store().read(i, 0, stored);
+      for (std::size_t e = 0; e < values.size(); e += 97) {
+        const float x = values[e];
+        const float expected = !t.matrix || storage == Storage::fp32 ? x
+                               : storage == Storage::bf16            ? Bfloat16::to_float(Bfloat16::nearest(x))
+                                                                     : Float16::to_float(Float16::nearest(x));
+        ASSERT_EQ(stored[e], expected) << t.name;
+      }
+    }
+  }
 }
 
 TEST_F(RandomModel, goes_on_with_a_run_and_refuses_another_seed) {

@@ -78,34 +78,5 @@ TEST(RandomWeights, do_not_depend_on_how_a_tensor_is_cut) {
   }
 }
 
-TEST(RandomWeights, chunks_hold_the_same_values_in_storage_precision) {
-  for (const Storage storage : {Storage::fp32, Storage::bf16, Storage::fp16}) {
-    const ChunkTable chunks = make_chunk_table(table(), storage);
-    for (const Chunk& c : chunks.chunks) {
-      std::vector<std::byte> bytes(c.bytes, std::byte{0xFF});
-      random_chunk(table(), c, storage, 13, bytes.data());
-      for (int i = c.tensor_begin; i < c.tensor_end; ++i) {
-        const Tensor& t = table().tensors[static_cast<std::size_t>(i)];
-        const std::vector<float> all = values(t, 13);
-        const std::int64_t begin = c.matrix() ? c.row_begin * t.cols : 0;
-        const std::int64_t end = c.matrix() ? c.row_end * t.cols : t.size();
-        for (std::int64_t e = begin; e < end; e += 97) {
-          const float x = all[static_cast<std::size_t>(e)];
-          const auto at = static_cast<std::size_t>(t.first + e - c.first);
-          if (!c.matrix() || storage == Storage::fp32) {
-            float got = 0;
-            std::memcpy(&got, bytes.data() + 4 * at, 4);
-            ASSERT_EQ(got, x) << t.name;
-          } else {
-            std::uint16_t got = 0;
-            std::memcpy(&got, bytes.data() + 2 * at, 2);
-            ASSERT_EQ(got, storage == Storage::bf16 ? Bfloat16::nearest(x) : Float16::nearest(x)) << t.name;
-          }
-        }
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace distzo2
