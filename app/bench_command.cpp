@@ -4,6 +4,7 @@
 #include "app/commands.hpp"
 #include "app/loading.hpp"
 #include "app/machine.hpp"
+#include "app/memory_budget.hpp"
 #include "app/placed_model.hpp"
 #include "app/progress.hpp"
 #include "io/json_file.hpp"
@@ -29,7 +30,8 @@ double median_of(const std::vector<StepParts>& steps, Get get) {
 /// rms(g in bf16 compute - g in fp32) over rms(g in fp32), on the model as it is imported.
 double bf16_noise(const RunConfig& config, const LoadedData& data, std::uint32_t pairs) {
   const auto gradients = [&](Compute compute) {
-    TemporaryModel placed(config, model_config(config.model), data, compute);
+    const ModelConfig model = model_config(config.model);
+    TemporaryModel placed(config, model, plan_here(config, model, data), compute);
     Stepper stepper(config, data, placed.engine());
     std::vector<double> g;
     for (std::uint32_t t = 0; t < pairs; ++t)
@@ -62,7 +64,7 @@ ExitCode bench_step_command(const BenchStepOptions& options, const RunConfig& co
     throw Error(ExitCode::usage, fmt::format("{}: bench step needs data/train", options.deck.deck.string()));
   std::vector<StepParts> steps;
   {
-    TemporaryModel placed(config, model, data, config.precision.compute);
+    TemporaryModel placed(config, model, plan_here(config, model, data), config.precision.compute);
     Stepper stepper(config, data, placed.engine());
     stepper.step();
     for (std::uint32_t i = 0; i < options.repeats; ++i) {

@@ -8,7 +8,6 @@
 #include "app/placed_model.hpp"
 #include "app/progress.hpp"
 #include "core/error.hpp"
-#include "core/kernels/gemm_kokkosblas.hpp"
 #include "io/disk_speed.hpp"
 #include "io/json_file.hpp"
 
@@ -47,10 +46,8 @@ Json spread(std::vector<double> values) {
 
 const char* const bench_stream_text =
     "a step of a model on disk against what bounds it, all taken in turn in one run: computing alone (resident models "
-    "of "
-    "the same shape with one and two blocks: a block, times blocks, plus embedding and head), and the step's bytes "
-    "over "
-    "what the same disk moves in the same mix of reads and writes";
+    "of the same shape with one and two blocks: a block, times blocks, plus embedding and head), and the step's bytes "
+    "over what the same disk moves in the same mix of reads and writes";
 
 ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig& config) {
   // 1. The deck's run on its tiers.
@@ -59,12 +56,12 @@ ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig
   const LoadedData data = load_data(config, model, Sets::all);
   if (!data.train)
     throw Error(ExitCode::usage, fmt::format("{}: bench stream needs data/train", options.deck.deck.string()));
-  const MemoryPlan plan = plan_run(config, model, table, data, host_concurrency(), machine_memory_sources());
+  const MemoryPlan plan = plan_here(config, model, data);
   if (plan.disk_bytes == 0)
     throw Error(ExitCode::usage,
                 fmt::format("{}: nothing of this model is on disk: it fits {}; lower memory/host budget",
                             options.deck.deck.string(), plan.host_source));
-  TemporaryModel placed(config, model, data, config.precision.compute);
+  TemporaryModel placed(config, model, plan, config.precision.compute);
   Stepper stepper(config, data, placed.engine());
   ShortModel one(config, data, model, 1), two(config, data, model, 2);
   for (std::uint32_t i = 0; i < options.warm_up; ++i) stepper.step();

@@ -3,6 +3,7 @@
 #include "app/commands.hpp"
 #include "app/loading.hpp"
 #include "app/machine.hpp"
+#include "app/memory_budget.hpp"
 #include "app/placed_model.hpp"
 #include "app/progress.hpp"
 #include "app/step_losses.hpp"
@@ -67,7 +68,7 @@ ExitCode evaluate_command(const EvaluateOptions& options, RunConfig config) {
   const ModelConfig model = model_config(config.model);
   const LoadedData data = load_data(config, model, Sets::evaluation);
   const ExampleSet& set = data.reported();
-  TemporaryModel placed(config, model, data, config.precision.compute);
+  TemporaryModel placed(config, model, plan_here(config, model, data), config.precision.compute);
   Engine* const engine = &placed.engine();
   const auto start = std::chrono::steady_clock::now();
   const bool terminal = !options.deck.json && ::isatty(STDOUT_FILENO) == 1;

@@ -21,8 +21,8 @@
 namespace distzo2 {
 namespace {
 
-/// Elements that a thread imports at a time: 1 MiB of a file or more, whose pages then go as they are read.
-constexpr std::int64_t import_piece = std::int64_t{1} << 19;
+/// Elements that a thread checks at a time: 1 MiB of a file or more, whose pages then go as they are read.
+constexpr std::int64_t checked_piece = std::int64_t{1} << 19;
 
 // Of random tokens, where the deck leaves it open.
 constexpr std::int64_t default_sequence_length = 2048;
@@ -234,7 +234,7 @@ WeightSource folder_weights(const std::filesystem::path& folder, const UpdateRul
                                                 "precision/storage to bf16 or fp32",
                                                 folder.string(), t.name, *found));
   };
-  return {read, reader->digest()};
+  return {read, [=] { return reader->digest(); }};
 }
 
 WeightSource random_weights(const ModelConfig& model, std::uint64_t seed) {
@@ -243,7 +243,7 @@ WeightSource random_weights(const ModelConfig& model, std::uint64_t seed) {
     random_values(table->tensors[static_cast<std::size_t>(tensor)], seed, offset, out);
   };
   const std::string name = fmt::format("{} {} {} {}", model.architecture, table->parameters, table->index_end, seed);
-  return {read, XXH3_64bits(name.data(), name.size())};
+  return {read, [=] { return XXH3_64bits(name.data(), name.size()); }};
 }
 
 WeightSource weight_source(const RunConfig& config) {
@@ -290,8 +290,7 @@ std::unique_ptr<Engine> load_engine(const std::filesystem::path& folder, const U
   return engine;
 }
 
-void read_weights(const CheckpointReader& reader, const TensorTable& table, bool allow_non_finite,
-                  const std::function<void(int, std::int64_t, std::span<const float>)>& take) {
+void check_weights(const WeightSource& weights, const TensorTable& table) {
   struct Piece {
     int tensor;
     std::int64_t offset, size;
@@ -299,17 +298,12 @@ void read_weights(const CheckpointReader& reader, const TensorTable& table, bool
   std::vector<Piece> pieces;
   for (int i = 0; i < std::ssize(table.tensors); ++i) {
     const Tensor& tensor = table.tensors[static_cast<std::size_t>(i)];
-    for (std::int64_t at = 0; at < tensor.size(); at += import_piece)
-      pieces.push_back({i, at, std::min(import_piece, tensor.size() - at)});
+    for (std::int64_t at = 0; at < tensor.size(); at += checked_piece)
+      pieces.push_back({i, at, std::min(checked_piece, tensor.size() - at)});
   }
   for_each_piece(pieces.size(), [&](std::size_t i) {
-    const auto [index, at, size] = pieces[i];
-    const Tensor& tensor = table.tensors[static_cast<std::size_t>(index)];
-    std::vector<float> values(static_cast<std::size_t>(size));
-    reader.read(tensor.name, at, values);
-    if (!allow_non_finite) reader.check_finite(tensor.name, at, values);
-    take(index, at, values);
-    if (at + size == tensor.size()) reader.release(tensor.name);
+    std::vector<float> values(static_cast<std::size_t>(pieces[i].size));
+    weights.read(pieces[i].tensor, pieces[i].offset, values);
   });
 }
 

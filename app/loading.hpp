@@ -4,7 +4,6 @@
 #include "app/run_config.hpp"
 #include "core/block_storage.hpp"
 #include "core/engine.hpp"
-#include "io/checkpoint_folder.hpp"
 #include "io/prompt.hpp"
 #include "io/task.hpp"
 #include "io/tokenizer.hpp"
@@ -57,22 +56,19 @@ std::vector<std::string> notes_of(const LoadedData& data, std::uint32_t batch);
 /// The rule by which this deck's records change theta.
 UpdateRule update_rule(const RunConfig& config);
 
-/// Calls `take(tensor, offset, values)` for all weights of a checked model, in pieces and on all threads; their file
-/// pages are let go. Throws Error (file) naming the first tensor and element that is not finite, unless that is
-/// allowed.
-void read_weights(const CheckpointReader& reader, const TensorTable& table, bool allow_non_finite,
-                  const std::function<void(int, std::int64_t, std::span<const float>)>& take);
-
 /// Where theta_0 comes from: out = elements [offset, offset + out.size()) of a tensor. Any thread may ask.
 struct WeightSource {
   std::function<void(int tensor, std::int64_t offset, std::span<float> out)> read;
-  std::uint64_t identity = 0;  // of what it reads, cheaply found
+  std::function<std::uint64_t()> identity;  // of what it reads, cheaply found
 };
 
 /// A model folder's weights, each tensor checked for shape and finite values; or random ones of a shape.
 WeightSource folder_weights(const std::filesystem::path& folder, const UpdateRule& rule, bool allow_non_finite);
 WeightSource random_weights(const ModelConfig& model, std::uint64_t seed);
 WeightSource weight_source(const RunConfig& config);
+
+/// Reads all weights once, on all threads: whatever is wrong with one is thrown.
+void check_weights(const WeightSource& weights, const TensorTable& table);
 
 /// Fills the store, rounded to its storage precision, a chunk a thread at a time; what `disk` holds already is left as
 /// it is. `progress` (bytes done, bytes in all) is called now and then from the calling thread.

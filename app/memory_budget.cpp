@@ -2,6 +2,7 @@
 #include "app/memory_budget.hpp"
 
 #include "app/step_losses.hpp"
+#include "core/kernels/gemm_kokkosblas.hpp"
 #include "core/step.hpp"
 #include "io/block_file.hpp"
 
@@ -75,6 +76,12 @@ MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const Ten
   work.host_activations = {{"activations and panels", std::max(bytes(step), bytes(evaluation)), MemoryPlace::host}};
   return plan_memory(table, work, machine_of(config, free_device_bytes.has_value()),
                      memory_budgets(config, sources, free_device_bytes));
+}
+
+MemoryPlan plan_here(const RunConfig& config, const ModelConfig& model, const LoadedData& data,
+                     std::optional<std::uint64_t> free_device_bytes) {
+  return plan_run(config, model, tensor_table(model), data, host_concurrency(), machine_memory_sources(),
+                  free_device_bytes);
 }
 
 std::uint64_t store_file_bytes(const TensorTable& table, Storage storage, const MemoryPlan& plan) {

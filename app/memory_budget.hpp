@@ -28,6 +28,10 @@ MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const Ten
                     int threads, const MemorySources& sources,
                     std::optional<std::uint64_t> free_device_bytes = std::nullopt);
 
+/// The same on this machine's memory, on as many threads as this process has.
+MemoryPlan plan_here(const RunConfig& config, const ModelConfig& model, const LoadedData& data,
+                     std::optional<std::uint64_t> free_device_bytes = std::nullopt);
+
 /// Bytes of the disk store that the plan asks for; 0 where nothing is on disk.
 std::uint64_t store_file_bytes(const TensorTable& table, Storage storage, const MemoryPlan& plan);
 

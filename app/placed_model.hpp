@@ -25,7 +25,8 @@ public:
   /// stands there, chunks that check and are covered by them are kept, the others are made from the base model.
   PlacedModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
               const std::filesystem::path& store, std::uint32_t records, Progress* progress);
-  ~PlacedModel();
+  PlacedModel(const PlacedModel&) = delete;
+  PlacedModel& operator=(const PlacedModel&) = delete;
 
   Engine& engine() { return *engine_; }
   /// Whether the store held chunks with updates: then theta_0 is not at hand.
@@ -40,11 +41,11 @@ public:
   void remove_store();
 
 private:
-  class TrajectoryFirst;
   std::unique_ptr<BlockFile> disk_;
-  std::unique_ptr<TrajectoryFirst> ordered_;
   std::unique_ptr<Engine> engine_;
   bool advanced_ = false;
+  TrajectoryWriter* trajectory_ = nullptr;
+  std::uint32_t synced_ = 0;  // records known to be durable
 };
 
 /// Where a run keeps what goes to disk: `store` in its folder, or a folder of its own in `memory/scratch folder`.
@@ -54,7 +55,7 @@ std::filesystem::path store_folder(const RunConfig& config, const RunFolder& run
 /// in `memory/scratch folder`, and goes with this object. Throws Error (usage) where one is needed and none is named.
 class TemporaryModel {
 public:
-  TemporaryModel(const RunConfig& config, const ModelConfig& model, const LoadedData& data, Compute compute);
+  TemporaryModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute);
   ~TemporaryModel();
   TemporaryModel(const TemporaryModel&) = delete;
   TemporaryModel& operator=(const TemporaryModel&) = delete;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/commands.hpp"
 #include "app/plan_report.hpp"
-#include "core/kernels/gemm_kokkosblas.hpp"
 #include "io/json_file.hpp"
 
 #include <fmt/format.h>
@@ -17,8 +16,7 @@ ExitCode plan_command(const PlanOptions& options, const RunConfig& config) {
   const PlannedRun run{config, model, table, data};
 
   // 2. The plan.
-  const MemoryPlan plan =
-      plan_run(config, model, table, data, host_concurrency(), machine_memory_sources(), options.gpu_bytes);
+  const MemoryPlan plan = plan_here(config, model, data, options.gpu_bytes);
   if (options.deck.json) {
     fmt::print("{}\n", json_text(plan_object(run, plan)));
     return ExitCode::done;

@@ -81,8 +81,8 @@ void Progress::working(const std::string& text) {
     return;
   }
   const auto now = std::chrono::steady_clock::now();  // in a log, now and then
-  if (now - last_log_ < std::chrono::seconds(10)) return;
-  last_log_ = now;
+  if (now - last_working_ < std::chrono::seconds(10)) return;
+  last_working_ = now;
   say(text);
 }
 

@@ -32,6 +32,7 @@ private:
   double tokens_per_second_ = 0.0, seconds_per_step_ = 0.0, loss_ = 0.0;  // smoothed
   std::uint32_t steps_seen_ = 0;
   std::chrono::steady_clock::time_point last_log_, last_draw_;
+  std::chrono::steady_clock::time_point last_working_ = std::chrono::steady_clock::now();
 };
 
 /// Wall time since the operating system started this process.

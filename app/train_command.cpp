@@ -13,7 +13,6 @@
 #include "app/stop_request.hpp"
 #include "app/summary.hpp"
 #include "app/training_loop.hpp"
-#include "core/kernels/gemm_kokkosblas.hpp"
 #include "io/output_file.hpp"
 
 #include <fmt/format.h>
@@ -63,7 +62,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
   const ModelConfig model = model_config(config.model);
   const TensorTable table = tensor_table(model);
   const LoadedData data = load_data(config, model, Sets::all);
-  const MemoryPlan plan = plan_run(config, model, table, data, host_concurrency(), machine_memory_sources());
+  const MemoryPlan plan = plan_here(config, model, data);
   if (found && found->steps.size() > config.zo.steps)
     throw Error(ExitCode::usage, fmt::format("zo/steps: {}, but {} holds {}; accepted: that many and more",
                                              config.zo.steps, existing->trajectory().string(), found->steps.size()));

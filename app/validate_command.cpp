@@ -6,8 +6,6 @@
 #include "app/step_losses.hpp"
 #include "core/kernels/gemm_kokkosblas.hpp"
 #include "core/step.hpp"
-#include "io/checkpoint_folder.hpp"
-#include "io/checkpoint_tensors.hpp"
 #include "io/hf_config.hpp"
 
 #include <fmt/format.h>
@@ -60,12 +58,7 @@ ExitCode validate_command(const RunConfig& config) {
   check_output_place(config);
   const ModelConfig model = model_config(config.model);
   const TensorTable table = tensor_table(model);
-  if (!config.model.random()) {
-    const CheckpointReader reader(config.model.folder);
-    check_tensors(reader, model, table);
-    read_weights(reader, table, config.model.allow_non_finite_weights,
-                 [](int, std::int64_t, std::span<const float>) {});
-  }
+  if (!config.model.random()) check_weights(weight_source(config), table);
   const LoadedData data = load_data(config, model, Sets::all);
 
   // 2. What the run is and what it needs.

@@ -27,12 +27,6 @@ struct BlockStorage {
   /// The first record not yet in the chunk; none where it was never written or did not check when it was opened.
   virtual bool holds(int chunk) const = 0;
   virtual std::uint32_t version(int chunk) const = 0;
-
-  /// Everything written is durable.
-  virtual void sync() = 0;
-
-  virtual std::uint64_t bytes_read() const = 0;
-  virtual std::uint64_t bytes_written() const = 0;
 };
 
 }  // namespace distzo2

@@ -71,6 +71,7 @@ void BlockFile::write(int begin, int end, const std::byte* image, std::uint32_t 
   check_range(begin, end);
   file_.file().check_present();
   const std::lock_guard one_writer(write_mutex_);
+  if (before_write_) before_write_(version);
   for (int next = begin; next < end;) {
     const std::size_t skipped = chunk_at(next).offset - chunk_at(begin).offset;
     next += write_some(next, end, image + skipped, version);

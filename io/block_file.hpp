@@ -27,6 +27,8 @@ struct BlockFileOptions {
   bool direct = true;  // where the file system can
   /// Records that the trajectory holds: chunks of later versions are forgotten when a store is opened.
   std::uint32_t covered = std::numeric_limits<std::uint32_t>::max();
+  /// Called before chunks of this version are written, by one thread at a time.
+  std::function<void(std::uint32_t version)> before_write = nullptr;
   /// Bytes checked so far and in all, while a store is opened; called from one thread at a time.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;
 };
@@ -47,9 +49,10 @@ public:
   void write(int begin, int end, const std::byte* image, std::uint32_t version) override;
   bool holds(int chunk) const override;
   std::uint32_t version(int chunk) const override;
-  void sync() override;
-  std::uint64_t bytes_read() const override { return file_.bytes_read(); }
-  std::uint64_t bytes_written() const override { return file_.bytes_written(); }
+  /// Everything written is durable.
+  void sync();
+  std::uint64_t bytes_read() const { return file_.bytes_read(); }
+  std::uint64_t bytes_written() const { return file_.bytes_written(); }
 
   bool direct() const { return file_.file().direct(); }
   const std::filesystem::path& folder() const { return folder_; }
@@ -79,6 +82,7 @@ private:
   bool made_folder_ = false;
   SlotFile file_;
   IoPool pool_;
+  std::function<void(std::uint32_t)> before_write_;
   mutable std::mutex mutex_;  // of what follows
   std::vector<Entry> entries_;
   std::vector<std::int64_t> free_, replaced_;  // replaced: by a chunk that is not known to be durable

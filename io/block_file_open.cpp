@@ -93,6 +93,7 @@ BlockFile::BlockFile(const fs::path& folder, const ChunkTable& table, Storage st
       made_folder_(make_folder(folder)),
       file_(folder / data_name, table.slot_bytes, options.direct, options.threads),
       pool_(options.threads),
+      before_write_(options.before_write),
       entries_(table.chunks.size()) {
   if (options.spare_slots < 1) throw Error(ExitCode::internal, "a store needs at least one spare slot");
   if (!file_.file().lock())

@@ -28,7 +28,6 @@ public:
     if (reads_left-- <= 0) throw Error(ExitCode::file, "the disk is gone");
     if (delay.count() > 0) std::this_thread::sleep_for(delay);
     for (int c = begin; c < end; ++c) std::ranges::copy(at(c), image + offset(begin, c));
-    bytes_read_ += offset(begin, end - 1) + at(end - 1).size();
   }
   void read_part(int chunk, std::size_t from, std::span<std::byte> to) override {
     std::copy_n(at(chunk).begin() + static_cast<std::ptrdiff_t>(from), to.size(), to.begin());
@@ -40,7 +39,6 @@ public:
       std::copy_n(image + offset(begin, c), at(c).size(), at(c).begin());
       version_[static_cast<std::size_t>(c)] = version;
     }
-    bytes_written_ += offset(begin, end - 1) + at(end - 1).size();
     ++writes;
   }
   bool holds(int) const override { return true; }
@@ -49,9 +47,6 @@ public:
     version_[static_cast<std::size_t>(chunk)] = other.version(chunk);
   }
   std::uint32_t version(int chunk) const override { return version_[static_cast<std::size_t>(chunk)]; }
-  void sync() override {}
-  std::uint64_t bytes_read() const override { return bytes_read_; }
-  std::uint64_t bytes_written() const override { return bytes_written_; }
 
   std::atomic<int> writes_left{1 << 30}, reads_left{1 << 30};
   std::chrono::microseconds delay{0};
@@ -65,7 +60,6 @@ private:
   const ChunkTable& table_;
   std::vector<std::vector<std::byte>> bytes_;
   std::vector<std::uint32_t> version_;
-  std::atomic<std::uint64_t> bytes_read_{0}, bytes_written_{0};
 };
 
 }  // namespace distzo2
