@@ -2,6 +2,7 @@
 #include "core/engine.hpp"
 
 #include "core/error.hpp"
+#include "core/log_prob_head.hpp"
 #include "core/models/activations.hpp"
 #include "core/models/family.hpp"
 #include "core/panels.hpp"

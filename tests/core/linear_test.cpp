@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/linear.hpp"
 
+#include "core/log_prob_head.hpp"
 #include "core/panels.hpp"
 #include "core/round_up.hpp"
 
