@@ -32,10 +32,15 @@ missing_any() {
       command:*) command -v "$name" >/dev/null || missing+="$group $debian $spack $module $kind"$'\n' ;;
       cmake:*) cmake_names+="$name;" ;;
       pc:*) pc_names+="$name;" ;;
+      header:*)
+        if can_probe && ! c++ -E -x c++ -include "$name" /dev/null >/dev/null 2>&1; then
+          missing+="$group $debian $spack $module $kind"$'\n'
+        fi
+        ;;
     esac
   done <<<"$lines"
   if ! can_probe; then
-    grep -E ' (cmake|pc):' <<<"$lines" || true
+    grep -E ' (cmake|pc|header):' <<<"$lines" || true
   else
     probe "$deps/probe" "$cmake_names" "$pc_names" >>"$log" 2>&1 || true
     grep -E ' (cmake|pc):' <<<"$lines" | grep -vE " ($(paste -sd'|' "$deps/probe/found" 2>/dev/null))\$" || true
