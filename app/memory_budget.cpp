@@ -2,6 +2,7 @@
 #include "app/memory_budget.hpp"
 
 #include "app/step_losses.hpp"
+#include "app/time_left.hpp"
 #include "core/kernels/gemm_kokkosblas.hpp"
 #include "core/step.hpp"
 #include "io/block_file.hpp"
@@ -89,10 +90,11 @@ std::uint64_t store_file_bytes(const TensorTable& table, Storage storage, const 
 }
 
 Traffic disk_traffic_of_run(const RunConfig& config, const LoadedData& data, const MemoryPlan& plan) {
-  const std::uint64_t steps = config.zo.steps, interval = evaluation_interval(config);
-  const std::uint64_t dev_evaluations = 2 + (interval == 0 ? 0 : (steps - 1) / interval);
+  const std::uint64_t steps = config.zo.steps;
   std::uint64_t passes = 0;
-  if (data.dev) passes += dev_evaluations * evaluation_passes(data.dev->examples);
+  if (data.dev)
+    passes +=
+        dev_evaluations_from(config.zo.steps, evaluation_interval(config), 0) * evaluation_passes(data.dev->examples);
   if (data.test) passes += 2 * evaluation_passes(data.test->examples);
   return {(steps + passes) * plan.disk.read, plan.disk_bytes + steps * plan.disk.written};
 }

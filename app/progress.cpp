@@ -86,10 +86,9 @@ void Progress::working(const std::string& text) {
   say(text);
 }
 
-void Progress::step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds) {
+void Progress::step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds, double left_s) {
   const double weight = steps_seen_ == 0 ? 1.0 : std::max(0.05, 1.0 / (steps_seen_ + 1.0));
   if (std::isfinite(loss)) loss_ += weight * (loss - loss_);
-  seconds_per_step_ += weight * (seconds - seconds_per_step_);
   tokens_per_second_ = seconds > 0
                            ? tokens_per_second_ + weight * (static_cast<double>(tokens) / seconds - tokens_per_second_)
                            : tokens_per_second_;
@@ -102,8 +101,7 @@ void Progress::step(std::uint32_t step, double loss, double g, std::uint64_t tok
   const auto text = [&] {
     return fmt::format("step {:>{}}/{}  loss {:.4f}  g {:+.3f}  {:.0f} tokens/s  host {}  left {}", step + 1,
                        fmt::formatted_size("{}", steps_), steps_, loss_, g, tokens_per_second_,
-                       short_bytes(static_cast<double>(resident_bytes())),
-                       short_duration(seconds_per_step_ * (steps_ - step - 1)));
+                       short_bytes(static_cast<double>(resident_bytes())), short_duration(left_s));
   };
   const bool due = log_every_.steps != 0 ? (step + 1) % log_every_.steps == 0 : since(last_log_) >= log_every_.seconds;
   if (!terminal_) {

@@ -21,15 +21,15 @@ public:
   void say(const std::string& text);
   /// What is being done now: on a terminal until the next line, in a log every ten seconds.
   void working(const std::string& text);
-  /// State after a step: shown at once on a terminal, logged when due.
-  void step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds);
+  /// State after a step, `left_s` before the run's end: shown at once on a terminal, logged when due.
+  void step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds, double left_s);
 
 private:
   bool terminal_;
   bool live_ = false;  // a live line stands unfinished on the terminal
   Interval log_every_;
   std::uint32_t steps_;
-  double tokens_per_second_ = 0.0, seconds_per_step_ = 0.0, loss_ = 0.0;  // smoothed
+  double tokens_per_second_ = 0.0, loss_ = 0.0;  // smoothed
   std::uint32_t steps_seen_ = 0;
   std::chrono::steady_clock::time_point last_log_, last_draw_;
   std::chrono::steady_clock::time_point last_working_ = std::chrono::steady_clock::now();

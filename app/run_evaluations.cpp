@@ -3,6 +3,7 @@
 
 #include "app/model_export.hpp"
 #include "app/step_losses.hpp"
+#include "core/clock.hpp"
 
 #include <fmt/format.h>
 
@@ -32,7 +33,8 @@ bool writes_models(const RunConfig& config, const ParameterStore& store) {
 }
 
 RunEvaluations::RunEvaluations(const RunConfig& config, const LoadedData& data, const RunFolder& folder, Engine& engine,
-                               MetricsFile& metrics, Progress& progress, const StopSignals& signals)
+                               MetricsFile& metrics, Progress& progress, const StopSignals& signals,
+                               TimeLeft& time_left)
     : config_(config),
       data_(data),
       folder_(folder),
@@ -40,6 +42,7 @@ RunEvaluations::RunEvaluations(const RunConfig& config, const LoadedData& data, 
       metrics_(metrics),
       progress_(progress),
       signals_(signals),
+      time_left_(time_left),
       interval_(evaluation_interval(config)),
       recorded_(recorded_evaluations(folder.metrics())) {
   for (const RecordedEvaluation& r : recorded_)
@@ -90,7 +93,10 @@ std::optional<EvaluationResult> RunEvaluations::evaluated(const std::string& set
     progress_.working(fmt::format("evaluating {}: {}/{}", set, done, examples.examples.size()));
     return !stop_request(signals_, config_.checkpoint);
   };
-  return evaluate(engine_, examples.examples, data_.objective, go_on);
+  const auto start = Clock::now();
+  auto result = evaluate(engine_, examples.examples, data_.objective, go_on);
+  time_left_.evaluation(set == "dev" ? EvaluatedSet::dev : EvaluatedSet::test, seconds_since(start));
+  return result;
 }
 
 void RunEvaluations::record(std::uint32_t t, const std::string& set, const EvaluationResult& result) {

@@ -6,6 +6,7 @@
 #include "app/run_config.hpp"
 #include "app/run_folder.hpp"
 #include "app/stop_request.hpp"
+#include "app/time_left.hpp"
 #include "core/engine.hpp"
 
 #include <cstdint>
@@ -22,7 +23,7 @@ bool writes_models(const RunConfig& config, const ParameterStore& store);
 class RunEvaluations {
 public:
   RunEvaluations(const RunConfig& config, const LoadedData& data, const RunFolder& folder, Engine& engine,
-                 MetricsFile& metrics, Progress& progress, const StopSignals& signals);
+                 MetricsFile& metrics, Progress& progress, const StopSignals& signals, TimeLeft& time_left);
 
   /// theta_t as it is now. What metrics.jsonl has of this step already is not computed again. False where a stop
   /// request ended an evaluation: it is to be made on resume, so that step t must not be recorded before.
@@ -46,6 +47,7 @@ private:
   MetricsFile& metrics_;
   Progress& progress_;
   const StopSignals& signals_;
+  TimeLeft& time_left_;
   std::uint32_t interval_;  // steps; 0: at the ends only
   std::vector<RecordedEvaluation> recorded_;
   std::optional<EvaluationResult> best_;

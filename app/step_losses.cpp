@@ -12,7 +12,7 @@ namespace distzo2 {
 namespace {
 
 /// Rows packed together in an evaluation: enough for full GEMM tiles, few enough that activations stay small.
-constexpr int evaluation_tokens = 1024;
+constexpr int evaluation_rows = 1024;
 
 /// [begin, end) of examples that are evaluated together: at least one.
 int evaluation_end(std::span<const Example> examples, int begin) {
@@ -20,7 +20,7 @@ int evaluation_end(std::span<const Example> examples, int begin) {
   int end = begin;
   while (end < std::ssize(examples)) {
     tokens += packed_size(examples[static_cast<std::size_t>(end)], Candidates::all).tokens;
-    if (end > begin && tokens > evaluation_tokens) break;
+    if (end > begin && tokens > evaluation_rows) break;
     ++end;
   }
   return end;
@@ -121,6 +121,12 @@ std::uint64_t evaluation_passes(std::span<const Example> examples) {
   std::uint64_t passes = 0;
   for (int begin = 0; begin < std::ssize(examples); begin = evaluation_end(examples, begin)) ++passes;
   return passes;
+}
+
+std::uint64_t evaluation_tokens(std::span<const Example> examples) {
+  std::uint64_t tokens = 0;
+  for (const Example& e : examples) tokens += static_cast<std::uint64_t>(packed_size(e, Candidates::all).tokens);
+  return tokens;
 }
 
 }  // namespace distzo2

@@ -44,7 +44,8 @@ struct BatchSize {
 BatchSize largest_batch(std::span<const Example> examples, std::uint32_t batch, Objective objective);
 BatchSize largest_evaluation(std::span<const Example> examples);
 
-/// Passes over the model that an evaluation of these examples takes.
+/// Passes over the model that an evaluation of these examples takes, and tokens that go forward in it.
 std::uint64_t evaluation_passes(std::span<const Example> examples);
+std::uint64_t evaluation_tokens(std::span<const Example> examples);
 
 }  // namespace distzo2

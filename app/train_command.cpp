@@ -10,9 +10,11 @@
 #include "app/resume.hpp"
 #include "app/run_evaluations.hpp"
 #include "app/run_folder.hpp"
+#include "app/step_losses.hpp"
 #include "app/stop_request.hpp"
 #include "app/summary.hpp"
 #include "app/training_loop.hpp"
+#include "core/step.hpp"
 #include "io/output_file.hpp"
 
 #include <fmt/format.h>
@@ -31,6 +33,16 @@ bool is_finished(const RunFolder& folder, const std::optional<Trajectory>& found
   std::error_code none;  // nor is an empty file a summary, or a folder of that name
   const std::uintmax_t bytes = fs::file_size(folder.summary(), none);
   return !none && bytes > 0 && (!found || found->steps.size() >= steps);
+}
+
+/// What is to be done, for the time that is left.
+RunWork work_of(const RunConfig& config, const LoadedData& data) {
+  const auto tokens = [](const std::optional<ExampleSet>& set) { return set ? evaluation_tokens(set->examples) : 0; };
+  const int evaluations = evaluation_count(config.zo.difference, static_cast<int>(config.zo.directions));
+  return {config.zo.steps,
+          evaluation_interval(config),
+          static_cast<std::uint32_t>(evaluations),
+          {tokens(data.dev), tokens(data.test)}};
 }
 
 }  // namespace
@@ -125,7 +137,8 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
           fmt::format("warning  final/ and best/ cannot be written as it stands: {}; store in bf16 or fp32, or "
                       "set output/write models to never",
                       problem));
-  RunEvaluations evaluations(config, data, folder, *engine, metrics, progress, signals);
+  TimeLeft time_left(work_of(config, data));
+  RunEvaluations evaluations(config, data, folder, *engine, metrics, progress, signals, time_left);
   if (!records.empty()) {
     if (!evaluations.reported(0) && (data.test || data.dev) && !placed.is_advanced()) evaluations.at(0, false);
     replay(*engine, records);
@@ -143,7 +156,8 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
                     signals,
                     std::move(records),
                     [&](std::uint32_t t) { return evaluations.at(t, false); },
-                    lanes};
+                    lanes,
+                    time_left};
   const StopReason end = train(training);
   trajectory->sync();
   lanes.close();

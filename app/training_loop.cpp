@@ -116,7 +116,9 @@ StopReason train(Training& training) {
 
     // 7. Say so.
     training.metrics.step(record, reported_loss(record), computed.tokens, step_s);
-    training.progress.step(t, reported_loss(record), record.g.front(), computed.tokens, step_s);
+    training.time_left.step(step_s, computed.tokens);
+    training.progress.step(t, reported_loss(record), record.g.front(), computed.tokens, step_s,
+                           training.time_left.seconds(t + 1));
     if (!outcome.finite)
       training.progress.say(fmt::format("step {}: {}; the step is skipped", t + 1, non_finite_part(record)));
     if (zeros.push(record))

@@ -7,6 +7,7 @@
 #include "app/run_config.hpp"
 #include "app/run_folder.hpp"
 #include "app/stop_request.hpp"
+#include "app/time_left.hpp"
 #include "core/engine.hpp"
 #include "io/trajectory_file.hpp"
 
@@ -31,6 +32,7 @@ struct Training {
   /// loop stops without that record, and the evaluation is made on resume.
   std::function<bool(std::uint32_t t)> evaluation_point;
   LaneLog& lanes;
+  TimeLeft& time_left;
 };
 
 /// What of a step is not finite, in words: a loss, or only the update's factor, where finite losses differ so much that
