@@ -21,6 +21,7 @@
 #include <new>
 #include <set>
 #include <string>
+#include <system_error>
 
 namespace {
 
@@ -46,11 +47,16 @@ void report(const std::string& message) {
   std::fprintf(stderr, "distzo2: %s\n", printable(message).c_str());
 }
 
-/// 0, or what `report` was told where the last of what was printed could not be written.
-ExitCode flushed() {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return ExitCode::done;
-  report("what the command prints cannot be written (is the disk full?)");
+/// What was printed could not be written: an error, unless nobody wants to read any more of it.
+ExitCode unwritten(const char* why) {
+  if (reader_is_gone()) return ExitCode::done;
+  report(std::string("what the command prints cannot be written") + why);
   return ExitCode::file;
+}
+
+/// Writes the last of what was printed.
+ExitCode flushed() {
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 ? ExitCode::done : unwritten(" (is the disk full?)");
 }
 
 /// Kokkos tells of memory that it did not get by an error of no type of its own, with a text of several lines.
@@ -106,11 +112,11 @@ ExitCode run(const Command& command) {
   } catch (const std::bad_alloc&) {
     report("not enough memory");
     return ExitCode::internal;
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0) return unwritten((std::string(": ") + error.what()).c_str());
+    report(std::string("internal error: ") + error.what());
+    return ExitCode::internal;
   } catch (const std::exception& error) {
-    if (std::ferror(stdout) != 0) {
-      report(std::string("what the command prints: ") + error.what());
-      return ExitCode::file;
-    }
     const std::string what = error.what();
     report(lacks_memory(what) ? "not enough memory: " + what.substr(0, what.find('\n')) : "internal error: " + what);
     return ExitCode::internal;

@@ -4,6 +4,8 @@
 #include "core/error.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +18,13 @@ void open_standard_streams() {
     // The lowest free number is taken, which is this one, as those below are open.
     if (::open("/dev/null", O_RDWR) != fd) ::_exit(static_cast<int>(ExitCode::file));
   }
+}
+
+bool reader_is_gone() {
+  pollfd out{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  struct stat status {};
+  return ::fstat(STDOUT_FILENO, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)) &&
+         ::poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 }  // namespace distzo2

@@ -7,4 +7,7 @@ namespace distzo2 {
 /// with it what is printed. Call it before anything is opened.
 void open_standard_streams();
 
+/// Whether stdout is a pipe whose reader is gone, as that of `| head` soon is.
+bool reader_is_gone();
+
 }  // namespace distzo2
