@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/build_info.hpp"
 #include "app/commands.hpp"
+#include "app/data_notes.hpp"
 #include "app/loading.hpp"
 #include "app/machine.hpp"
 #include "app/memory_budget.hpp"

@@ -183,36 +183,6 @@ std::string ExampleSet::where(std::size_t example) const {
   return fmt::format("{}, line {}", path.string(), lines[example]);
 }
 
-std::vector<std::string> notes_of(const LoadedData& data, std::uint32_t batch) {
-  std::vector<std::string> notes;
-  if (data.train) {
-    const ExampleSet& train = *data.train;
-    if (train.examples.size() < batch)
-      notes.push_back(fmt::format("{}: fewer than a batch of {}, so that a batch holds examples more than once",
-                                  train.source, batch));
-    const auto& counts = train.report.label_counts;
-    const auto found = std::ranges::find_if(counts, [](std::size_t n) { return n > 0; });
-    if (counts.size() > 1 && found != counts.end() && *found == train.examples.size())
-      notes.push_back(fmt::format("{}: every example has the label \"{}\", so that no other can be learnt",
-                                  train.source,
-                                  data.task.labels[static_cast<std::size_t>(found - counts.begin())].word));
-  }
-  for (const auto* set : {&data.train, &data.dev, &data.test}) {
-    if (!*set) continue;
-    const ExampleSet& s = **set;
-    if (s.report.shortened > 0)
-      notes.push_back(
-          fmt::format("{}: {} prompts shortened to {} tokens", s.source, s.report.shortened, data.options.max_length));
-    if (s.report.dropped > 0)
-      notes.push_back(fmt::format("{}: {} examples of more than {} tokens left out", s.source, s.report.dropped,
-                                  data.options.max_length));
-    if (s.report.split_inside > 0)
-      notes.push_back(fmt::format("{}: in {} examples the label merges with the end of the prompt", s.source,
-                                  s.report.split_inside));
-  }
-  return notes;
-}
-
 UpdateRule update_rule(const RunConfig& config) {
   return {config.zo.seed, config.zo.kind, config.precision.storage, config.precision.rounding,
           config.precision.storage == Storage::fp32 ? 1 : config.precision.round_every};

@@ -49,10 +49,6 @@ ModelConfig model_config(const ModelSection& model);
 /// Reads task, tokenizer and data sets. Throws Error for what is missing, does not fit, or is empty.
 LoadedData load_data(const RunConfig& config, const ModelConfig& model, Sets sets);
 
-/// What a user must know of the data: too few or only one label to train on, examples shortened, labels that merge with
-/// the prompt's end.
-std::vector<std::string> notes_of(const LoadedData& data, std::uint32_t batch);
-
 /// The rule by which this deck's records change theta.
 UpdateRule update_rule(const RunConfig& config);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/commands.hpp"
+#include "app/data_notes.hpp"
 #include "app/lane_log.hpp"
 #include "app/loading.hpp"
 #include "app/memory_budget.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/commands.hpp"
+#include "app/data_notes.hpp"
 #include "app/loading.hpp"
 #include "app/progress.hpp"
 #include "app/run_folder.hpp"

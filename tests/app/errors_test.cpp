@@ -287,6 +287,20 @@ TEST(GoodCommands, note_what_is_odd_about_the_training_data) {
   EXPECT_NE(notes({"zo/batch=41"}).find("fewer than a batch of 41"), std::string::npos);
   project.write("one.tsv", "sentence\tlabel\na\t1\nb\t1\nc\t1\nd\t1\ne\t1\n");
   EXPECT_NE(notes({"data/train=one.tsv"}).find("every example has the label \"yes\""), std::string::npos);
+  EXPECT_NE(notes({"data/test=one.tsv"}).find("one.tsv, 5 of 5 rows: every example has the label \"yes\", so that its"),
+            std::string::npos);
+  fs::copy_file(project.path("train.tsv"), project.path("copy.tsv"));
+  for (const char* set : {"test", "dev"})  // also where a part of the training file is trained on
+    for (const char* part : {"zo/seed=7", "data/train examples=20"})
+      EXPECT_NE(notes({"data/" + std::string(set) + "=copy.tsv", part}).find("copy.tsv, 40 of 40 rows: the file is"),
+                std::string::npos)
+          << set << " " << part;
+  const std::string train = text_of_file(project.path("train.tsv"));
+  project.write("some.tsv", train.substr(0, train.find("row 3")));
+  EXPECT_NE(notes({"data/test=some.tsv"}).find("every example is trained on"), std::string::npos);
+  // A row has "row ", a number, a blank, its letters, ": " and "yes": with 12 tokens only "row 0 a" is whole.
+  EXPECT_NE(notes({"data/max length=12"}).find("train.tsv, 40 of 40 rows: 39 prompts shortened to 12 tokens"),
+            std::string::npos);
 }
 
 TEST(GoodCommands, say_nothing_on_stderr) {

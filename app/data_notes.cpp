@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/data_notes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
+
+namespace distzo2 {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool same_bytes(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  if (a.empty() || b.empty() || fs::file_size(a, error) != fs::file_size(b, error) || error) return false;
+  std::ifstream first(a, std::ios::binary), second(b, std::ios::binary);
+  return std::equal(std::istreambuf_iterator<char>(first), {}, std::istreambuf_iterator<char>(second));
+}
+
+/// The label that all examples have, where there is one and the task has others.
+std::optional<std::string> only_label(const LoadedData& data, const ExampleSet& set) {
+  const auto& counts = set.report.label_counts;
+  const auto found = std::ranges::find_if(counts, [](std::size_t n) { return n > 0; });
+  if (counts.size() < 2 || found == counts.end() || *found != set.examples.size()) return std::nullopt;
+  const auto label = static_cast<std::size_t>(found - counts.begin());
+  const std::string& word = data.task.labels[label].word;
+  return word.empty() ? std::to_string(label) : word;
+}
+
+/// Why an evaluation of this set says little of new data, where it does.
+std::string trained_on(const ExampleSet& train, const ExampleSet& set) {
+  if (set.path != train.path && same_bytes(set.path, train.path))
+    return fmt::format("the file is the same as the training file {}", train.path.string());
+  const auto text = [](const Example& e) {
+    std::vector<std::int32_t> all = e.prompt;
+    for (const auto& candidate : e.candidates) all.insert(all.end(), candidate.begin(), candidate.end());
+    return std::pair(std::move(all), e.label);
+  };
+  std::set<std::pair<std::vector<std::int32_t>, int>> left;
+  for (const Example& e : set.examples) left.insert(text(e));
+  for (const Example& e : train.examples) {
+    if (left.empty()) break;
+    left.erase(text(e));
+  }
+  return left.empty() ? "every example is trained on" : "";
+}
+
+void add_training_notes(std::vector<std::string>& notes, const LoadedData& data, std::uint32_t batch) {
+  const ExampleSet& train = *data.train;
+  if (train.examples.size() < batch)
+    notes.push_back(fmt::format("{}: fewer than a batch of {}, so that a batch holds examples more than once",
+                                train.source, batch));
+  if (const auto label = only_label(data, train))
+    notes.push_back(
+        fmt::format("{}: every example has the label \"{}\", so that no other can be learnt", train.source, *label));
+}
+
+void add_evaluation_notes(std::vector<std::string>& notes, const LoadedData& data, const ExampleSet& set) {
+  if (const auto label = only_label(data, set))
+    notes.push_back(
+        fmt::format("{}: every example has the label \"{}\", so that its accuracy says little", set.source, *label));
+  if (const std::string why = data.train ? trained_on(*data.train, set) : ""; !why.empty())
+    notes.push_back(fmt::format("{}: {}, so that its accuracy says little of new data", set.source, why));
+}
+
+}  // namespace
+
+std::vector<std::string> notes_of(const LoadedData& data, std::uint32_t batch) {
+  std::vector<std::string> notes;
+  if (data.train) add_training_notes(notes, data, batch);
+  for (const auto* set : {&data.dev, &data.test})
+    if (*set) add_evaluation_notes(notes, data, **set);
+  for (const auto* set : {&data.train, &data.dev, &data.test}) {
+    if (!*set) continue;
+    const ExampleSet& s = **set;
+    if (s.report.shortened > 0)
+      notes.push_back(
+          fmt::format("{}: {} prompts shortened to {} tokens", s.source, s.report.shortened, data.options.max_length));
+    if (s.report.dropped > 0)
+      notes.push_back(fmt::format("{}: {} examples of more than {} tokens left out", s.source, s.report.dropped,
+                                  data.options.max_length));
+    if (s.report.split_inside > 0)
+      notes.push_back(fmt::format("{}: in {} examples the label merges with the end of the prompt", s.source,
+                                  s.report.split_inside));
+  }
+  return notes;
+}
+
+}  // namespace distzo2
