@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/machine.hpp"
 
+#include "core/gemm.hpp"
 #include "core/kernels/gemm_kokkosblas.hpp"
 #include "core/simd/kernels.hpp"
 
+#include <fmt/format.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -27,6 +29,13 @@ nlohmann::ordered_json machine_object() {
   const double memory = ::sysinfo(&info) == 0 ? static_cast<double>(info.totalram) * info.mem_unit : 0.0;
   return {{"host", host.data()},           {"processor", processor}, {"cores", std::thread::hardware_concurrency()},
           {"threads", host_concurrency()}, {"memory_bytes", memory}, {"instruction_set", simd_kernels().name}};
+}
+
+std::string describe_compute(Compute compute) {
+  const std::string gemm = gemm_fingerprint();  // the rest of it is oneDNN's own name of an instruction set
+  return fmt::format("{}, {} thread{}, instruction set {}, GEMM {}", compute == Compute::bf16 ? "bf16" : "fp32",
+                     host_concurrency(), host_concurrency() == 1 ? "" : "s", simd_kernels().name,
+                     gemm.substr(0, gemm.find(" isa ")));
 }
 
 }  // namespace distzo2

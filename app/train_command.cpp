@@ -3,6 +3,7 @@
 #include "app/data_notes.hpp"
 #include "app/lane_log.hpp"
 #include "app/loading.hpp"
+#include "app/machine.hpp"
 #include "app/memory_budget.hpp"
 #include "app/model_export.hpp"
 #include "app/placed_model.hpp"
@@ -127,10 +128,11 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
                            data.test ? "; test " + data.test->source : ""));
   for (const std::string& note : notes_of(data, config.zo.batch)) progress.say("note     " + note);
   progress.say(fmt::format(
-      "store    {} resident{}{}, arithmetic: {}", short_bytes(static_cast<double>(plan.resident_bytes)),
+      "store    {} resident{}{}", short_bytes(static_cast<double>(plan.resident_bytes)),
       plan.host_bytes > 0 ? fmt::format(", {} staged", short_bytes(static_cast<double>(plan.host_bytes))) : "",
-      plan.disk_bytes > 0 ? fmt::format(", {} on disk", short_bytes(static_cast<double>(plan.disk_bytes))) : "",
-      engine->arithmetic_fingerprint()));
+      plan.disk_bytes > 0 ? fmt::format(", {} on disk", short_bytes(static_cast<double>(plan.disk_bytes))) : ""));
+  progress.say(fmt::format("compute  {}; resumed on this instruction set and GEMM, the run keeps its bits",
+                           describe_compute(config.precision.compute)));
   if (!lock->problem().empty()) progress.say("note     " + lock->problem());
   if (writes_models(config, engine->store()))
     if (const std::string problem = export_problem(*engine); !problem.empty())
