@@ -8,19 +8,18 @@
 #include "app/placed_model.hpp"
 #include "app/progress.hpp"
 #include "app/step_losses.hpp"
+#include "core/clock.hpp"
 #include "core/objective.hpp"
 #include "io/json_file.hpp"
 #include "io/output_file.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <vector>
 
@@ -39,7 +38,7 @@ std::string confusion_table(const Task& task, const std::vector<std::uint64_t>& 
     text += fmt::format("\n{:>16}", task.labels[i].word);
     for (std::size_t j = 0; j < labels; ++j) text += fmt::format("{:>12}", confusion[i * labels + j]);
   }
-  return text + "\n";
+  return text;
 }
 
 /// Predictions replace a JSON file of that name, but never one that the evaluation reads.
@@ -66,16 +65,27 @@ void check_predictions_place(const fs::path& file, const fs::path& deck, const R
 ExitCode evaluate_command(const EvaluateOptions& options, RunConfig config) {
   if (!options.model.empty()) config.model.folder = options.model;
   if (!options.predictions.empty()) check_predictions_place(options.predictions, options.deck.deck, config);
+  // 1. What is evaluated, said before anything that takes long.
+  std::optional<Progress> progress;  // with --json only the result is printed
+  if (!options.deck.json) progress.emplace(config.output.log_every, 0);
+  const auto say = [&](const std::string& text) {
+    if (progress) progress->say(text);
+  };
   const ModelConfig model = model_config(config.model);
+  say(fmt::format("model     {}", describe(model, tensor_table(model))));
   const LoadedData data = load_data(config, model, Sets::evaluation);
   const ExampleSet& set = data.reported();
-  TemporaryModel placed(config, model, plan_here(config, model, data), config.precision.compute);
+  say(fmt::format("set       {}", set.source));
+  for (const std::string& note : notes_of(data, config.zo.batch)) say("note      " + note);
+  say("compute   " + describe_compute(config.precision.compute));
+
+  // 2. The evaluation.
+  TemporaryModel placed(config, model, plan_here(config, model, data), config.precision.compute,
+                        progress ? &*progress : nullptr);
   Engine* const engine = &placed.engine();
-  const auto start = std::chrono::steady_clock::now();
-  const bool terminal = !options.deck.json && ::isatty(STDOUT_FILENO) == 1;
+  const auto start = Clock::now();
   const auto show = [&](std::size_t done) {
-    if (terminal) fmt::print("\r\x1b[Kevaluated {} of {}", done, set.examples.size());
-    if (terminal) std::fflush(stdout);
+    if (progress) progress->working(fmt::format("evaluated {} of {}", done, set.examples.size()));
     return true;
   };
   std::string predictions;
@@ -96,8 +106,9 @@ ExitCode evaluate_command(const EvaluateOptions& options, RunConfig config) {
   };
   const EvaluationResult result = evaluate(*engine, set.examples, data.objective, show, each).value();
   if (!options.predictions.empty()) replace_text_file(options.predictions, predictions);
-  if (terminal) fmt::print("\r\x1b[K");
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = seconds_since(start);
+
+  // 3. The result.
   if (options.deck.json) {
     const nlohmann::ordered_json object{{"model", config.model.folder.string()},
                                         {"task", data.task.name},
@@ -114,15 +125,12 @@ ExitCode evaluate_command(const EvaluateOptions& options, RunConfig config) {
     fmt::print("{}\n", json_text(object));
     return ExitCode::done;
   }
-  fmt::print("model     {}\n", describe(model, engine->store().table()));
-  fmt::print("set       {}\n", set.source);
-  for (const std::string& note : notes_of(data, config.zo.batch)) fmt::print("note      {}\n", note);
-  fmt::print("accuracy  {:.4f} ({:.0f} of {})\n", result.accuracy,
-             result.accuracy * static_cast<double>(result.examples), result.examples);
-  fmt::print("loss      {:.4f}\n", result.loss);
-  fmt::print("time      {} ({:.1f} examples/s)\n", short_duration(seconds),
-             static_cast<double>(result.examples) / seconds);
-  fmt::print("{}", confusion_table(data.task, result.confusion));
+  say(fmt::format("accuracy  {:.4f} ({:.0f} of {})", result.accuracy,
+                  result.accuracy * static_cast<double>(result.examples), result.examples));
+  say(fmt::format("loss      {:.4f}", result.loss));
+  say(fmt::format("time      {} ({:.1f} examples/s)", short_duration(seconds),
+                  static_cast<double>(result.examples) / seconds));
+  if (const std::string table = confusion_table(data.task, result.confusion); !table.empty()) say(table);
   return ExitCode::done;
 }
 

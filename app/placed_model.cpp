@@ -74,14 +74,14 @@ fs::path store_folder(const RunConfig& config, const RunFolder& run) {
 }
 
 TemporaryModel::TemporaryModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan,
-                               Compute compute) {
+                               Compute compute, Progress* progress) {
   if (plan.disk_bytes > 0 && config.memory.scratch_folder.empty())
     throw Error(ExitCode::usage, fmt::format("memory/scratch folder: {} of the model do not fit memory/host budget and "
                                              "need a folder on a disk; name one",
                                              short_bytes(static_cast<double>(plan.disk_bytes))));
   const fs::path store = config.memory.scratch_folder / fmt::format("distzo2-{}", ::getpid());
   try {
-    placed_.emplace(config, model, plan, compute, store, 0, nullptr);
+    placed_.emplace(config, model, plan, compute, store, 0, progress);
   } catch (...) {  // what it had already put there
     std::error_code ignored;
     if (plan.disk_bytes > 0) fs::remove_all(store, ignored);

@@ -55,7 +55,8 @@ std::filesystem::path store_folder(const RunConfig& config, const RunFolder& run
 /// in `memory/scratch folder`, and goes with this object. Throws Error (usage) where one is needed and none is named.
 class TemporaryModel {
 public:
-  TemporaryModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute);
+  TemporaryModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
+                 Progress* progress = nullptr);
   ~TemporaryModel();
   TemporaryModel(const TemporaryModel&) = delete;
   TemporaryModel& operator=(const TemporaryModel&) = delete;
