@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
+
 namespace distzo2 {
 namespace {
 
@@ -46,7 +48,7 @@ RunEvaluations::RunEvaluations(const RunConfig& config, const LoadedData& data, 
       interval_(evaluation_interval(config)),
       recorded_(recorded_evaluations(folder.metrics())) {
   for (const RecordedEvaluation& r : recorded_)
-    if (r.set == "dev" && (!best_ || better(r.result, *best_))) best_ = r.result;
+    if (r.set == "dev" && (!best_ || better(r.result, best_->result))) best_ = r;
 }
 
 bool RunEvaluations::at(std::uint32_t t, bool end) {
@@ -54,8 +56,8 @@ bool RunEvaluations::at(std::uint32_t t, bool end) {
   if (data_.dev && (ends || (interval_ != 0 && t % interval_ == 0)) && !recorded(t, "dev")) {
     const std::optional<EvaluationResult> result = evaluated("dev", *data_.dev);
     if (!result) return false;
-    if (!best_ || better(*result, *best_)) {
-      best_ = result;
+    if (!best_ || better(*result, best_->result)) {
+      best_ = RecordedEvaluation{t, "dev", *result, data_.dev->digest};
       if (t > 0 && writes_models(config_, engine_.store())) write_model(folder_.best_model());
     }
     record(t, "dev", *result);  // after best/, so that a run that is resumed between the two writes it
@@ -76,6 +78,12 @@ void RunEvaluations::write_model(const std::filesystem::path& folder) {
   }
   if (models_problem_.empty()) progress_.say(fmt::format("warning  {} is not written: {}", folder.string(), problem));
   models_problem_ = fmt::format("{} could not be written: {}", folder.string(), problem);
+}
+
+bool RunEvaluations::best_is_written() const {
+  std::error_code none;
+  return best_ && best_->step > 0 && models_problem_.empty() &&
+         std::filesystem::is_directory(folder_.best_model(), none);
 }
 
 std::optional<EvaluationResult> RunEvaluations::reported(std::uint32_t t) const {

@@ -32,6 +32,10 @@ public:
   /// goes on: the reason is said once and kept.
   void write_model(const std::filesystem::path& folder);
   const std::string& models_problem() const { return models_problem_; }  // empty: none
+  /// The best evaluation on the dev set so far; none where there is no dev set.
+  const std::optional<RecordedEvaluation>& best() const { return best_; }
+  /// Whether best/ holds the model of that evaluation. The base model, best at step 0, is not written.
+  bool best_is_written() const;
   /// The evaluation of theta_t that the summary reports (test, else dev), if it was made.
   std::optional<EvaluationResult> reported(std::uint32_t t) const;
 
@@ -50,7 +54,7 @@ private:
   TimeLeft& time_left_;
   std::uint32_t interval_;  // steps; 0: at the ends only
   std::vector<RecordedEvaluation> recorded_;
-  std::optional<EvaluationResult> best_;
+  std::optional<RecordedEvaluation> best_;
   std::string models_problem_;
 };
 

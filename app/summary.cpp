@@ -20,6 +20,15 @@ Json object_of(const std::optional<EvaluationResult>& r) {
   return {{"accuracy", r->accuracy}, {"loss", r->loss}, {"examples", r->examples}, {"confusion", r->confusion}};
 }
 
+/// The best step on the dev set, and whether best/ holds it; null where there is no dev set.
+Json best_object(const RunEvaluations& evaluations) {
+  const auto& best = evaluations.best();
+  if (!best) return nullptr;
+  Json object{{"step", best->step}, {"set", best->set}, {"in_folder_best", evaluations.best_is_written()}};
+  object.update(object_of(best->result));
+  return object;
+}
+
 /// What 16-bit storage made of the updates; null in fp32.
 Json rounding_object(const Training& training) {
   const ParameterStore& store = training.engine.store();
@@ -50,8 +59,9 @@ Json expectations(const ExpectedSection& expected, const std::optional<Evaluatio
 }  // namespace
 
 void write_summary(const RunFolder& folder, const Training& training, const PlacedModel& placed,
-                   std::uint64_t theta_digest, const std::string& models_problem,
-                   const std::optional<EvaluationResult>& initial, const std::optional<EvaluationResult>& final) {
+                   std::uint64_t theta_digest, const RunEvaluations& evaluations) {
+  const auto final = evaluations.reported(training.config.zo.steps);
+  const std::string& models_problem = evaluations.models_problem();
   const std::vector<RecordedStep> steps = recorded_steps(folder.metrics());
   std::vector<double> seconds, rates;  // of the last half, whichever process did them
   for (std::size_t i = steps.size() / 2; i < steps.size(); ++i) {
@@ -60,8 +70,9 @@ void write_summary(const RunFolder& folder, const Training& training, const Plac
   }
   const Engine& engine = training.engine;
   const Json summary{{"steps", training.records.size()},
-                     {"initial", object_of(initial)},
+                     {"initial", object_of(evaluations.reported(0))},
                      {"final", object_of(final)},
+                     {"best", best_object(evaluations)},
                      {"expected_reached", expectations(training.config.expected, final)},
                      {"tokens_per_second", median(rates)},
                      {"seconds_per_step", median(seconds)},

@@ -37,6 +37,13 @@ bool is_finished(const RunFolder& folder, const std::optional<Trajectory>& found
   return !none && bytes > 0 && (!found || found->steps.size() >= steps);
 }
 
+/// Where the best model is, after a line that says which it is.
+std::string best_place(const RunConfig& config, const RunFolder& folder, const RunEvaluations& evaluations) {
+  if (evaluations.best()->step == 0) return ", the base model: no later one was better";
+  if (evaluations.best_is_written()) return "; it is in " + folder.best_model().string();
+  return config.model.random() ? "" : "; not written, but export --step writes it";
+}
+
 /// What is to be done, for the time that is left.
 RunWork work_of(const RunConfig& config, const LoadedData& data) {
   const auto tokens = [](const std::optional<ExampleSet>& set) { return set ? evaluation_tokens(set->examples) : 0; };
@@ -192,11 +199,14 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
   }
   trajectory->check_in_place();
   const auto first = evaluations.reported(0), last = evaluations.reported(config.zo.steps);
-  write_summary(folder, training, placed, theta_digest, evaluations.models_problem(), first, last);
+  write_summary(folder, training, placed, theta_digest, evaluations);
   if (!config.memory.keep_store) placed.remove_store();
   if (first && last)
     progress.say(fmt::format("result   accuracy {:.4f} -> {:.4f}, loss {:.4f} -> {:.4f}", first->accuracy,
                              last->accuracy, first->loss, last->loss));
+  if (const auto& best = evaluations.best())
+    progress.say(fmt::format("best     step {} on dev: accuracy {:.4f}, loss {:.4f}{}", best->step,
+                             best->result.accuracy, best->result.loss, best_place(config, folder, evaluations)));
   progress.say(fmt::format("done     {}", folder.summary().string()));
   if (last && !std::isfinite(last->loss))
     throw Error(ExitCode::diverged,

@@ -96,8 +96,9 @@ TEST(Evaluation, the_exported_theta_is_the_base_plus_the_recorded_updates) {
 
 TEST(Evaluation, the_best_model_is_the_one_with_the_best_dev_result) {
   const TinyProject project;
-  project.trained({"zo/learning rate=3e-4", "output/evaluate every=1", "zo/steps=40"});
-  json best;
+  const ProgramResult result = project.train({"zo/learning rate=3e-4", "output/evaluate every=1", "zo/steps=40"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  json best, step;
   for (const json& line : project.metrics()) {
     if (line.contains("evaluation") && line.at("evaluation").at("set") == "dev") {
       const json& e = line.at("evaluation");
@@ -106,11 +107,30 @@ TEST(Evaluation, the_best_model_is_the_one_with_the_best_dev_result) {
       };
       if (best.is_null() || order(e) > order(best)) {
         best = e;
+        step = line.at("step");
       }
     }
   }
+  EXPECT_GT(step, 0);  // of this run
+  json said = project.summary().at("best");
+  EXPECT_EQ(said.at("step"), step);
+  EXPECT_EQ(said.at("in_folder_best"), true);
+  said.erase("step");
+  said.erase("in_folder_best");
+  EXPECT_EQ(said, best);
+  EXPECT_NE(result.out.find("\nbest     step " + step.dump() + " on dev: accuracy "), std::string::npos) << result.out;
   best.erase("set");
   EXPECT_EQ(without_times(project.json({"evaluate", dev_deck(project), "--model", "run/best", "--json"})), best);
+}
+
+TEST(Evaluation, the_best_of_a_run_can_be_its_base_model_or_none) {
+  const TinyProject project;
+  EXPECT_EQ(project.trained({"zo/learning rate=0"}).at("best").at("step"), 0);  // the first of equals
+  EXPECT_EQ(project.summary().at("best").at("in_folder_best"), false);
+  EXPECT_FALSE(std::filesystem::exists(project.path("run/best")));
+  EXPECT_TRUE(project.trained({"output/folder=b", "data/dev="}).at("best").is_null());
+  const json best = project.trained({"output/folder=c", "output/write models=never"}).at("best");
+  EXPECT_EQ(best.at("in_folder_best"), false);
 }
 
 TEST(Evaluation, a_16_bit_run_is_exported_in_its_storage_precision) {
