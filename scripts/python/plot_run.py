@@ -6,11 +6,9 @@ import pathlib
 import statistics
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.ticker import MaxNLocator, PercentFormatter  # noqa: E402
+import figures
+import matplotlib.pyplot as plt
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 BLUE, ORANGE, GREY = "#1f5a94", "#c8562b", "#6b6b6b"
 
@@ -20,13 +18,15 @@ class BadRun(Exception):
 
 
 def read_run(folder):
-    """{"loss": {step: value}, "score": {step: value}, "metric": name, "ends": (initial, final) or None}"""
+    """{"loss": {step: value}, "score": {step: value}, "metric": name, "ends": (initial, final) or None, "best": the step
+    that best/ holds or None}"""
     path = folder / "metrics.jsonl" if folder.is_dir() else folder
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise BadRun(f"{path}: {error.strerror or error}; expected a run folder with a metrics.jsonl") from error
-    run = {"name": path.parent.name or str(path.parent), "loss": {}, "score": {}, "metric": None, "ends": None}
+    run = {"name": path.parent.name or str(path.parent), "loss": {}, "score": {}, "metric": None, "ends": None, "best": None}
+    order = {}  # how good a step is on the dev set: score, then loss
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         try:
@@ -39,6 +39,8 @@ def read_run(folder):
                 if metric:
                     run["metric"] = metric
                     run["score"][step] = float(entry["evaluation"][metric])
+                    loss = entry["evaluation"].get("loss")  # null where it is not finite
+                    order[step] = (run["score"][step], -float("inf") if loss is None else -float(loss))
             elif entry.get("loss") is not None:
                 run["loss"][step] = float(entry["loss"])
         except (ValueError, KeyError, TypeError) as error:
@@ -47,6 +49,8 @@ def read_run(folder):
             raise BadRun(f"{path}, line {number}: expected an object with `step` and `loss` or `evaluation`") from error
     if not run["loss"] and not run["score"]:
         raise BadRun(f"{path}: no step has been recorded yet")
+    best = max(order, key=lambda step: (order[step], -step), default=0)
+    run["best"] = best if best > 0 else None  # the base model is not written
     read_ends(run, path.parent / "summary.json")
     return run
 
@@ -114,10 +118,20 @@ def mark(axis, step, value, text, side, above=False):
                   ha=side, fontsize=9, color=ORANGE)
 
 
+def mark_best(axis, runs):
+    """A diamond at the step that each run's best/ holds."""
+    best = [(r["best"], r["score"][r["best"]]) for r in runs if r["best"]]
+    if best:
+        label = f"best/: step {best[0][0]}" if len(runs) == 1 else "best/ of each run"
+        axis.plot(*zip(*best), marker="D", linestyle="", markersize=7, markerfacecolor="none", markeredgecolor=ORANGE,
+                  markeredgewidth=1.3, zorder=4, label=label)
+
+
 def draw_score(axis, runs, metric):
     curves = [r["score"] for r in runs if r["score"]]
     if curves:
         steps, middle = draw_band(axis, curves, BLUE, ", dev set", marker="o", markersize=3.5)
+        mark_best(axis, runs)
     ends = [r["ends"] for r in runs if r["ends"]]
     name = "zero-shot"
     if ends:
@@ -162,18 +176,15 @@ def draw(runs, output, window, title):
     if title:
         figure.suptitle(title, fontsize=11)
     figure.tight_layout()
-    try:
-        figure.savefig(output, dpi=160)
-    except OSError as error:
-        raise BadRun(f"{output}: {error.strerror or error}; name a file that can be written with -o") from error
+    figures.save(figure, output)
 
 
 def main():
     parser = argparse.ArgumentParser(prog="plot_run", description="Draws loss and accuracy of one or several runs (several: median and range).")
     parser.add_argument("runs", nargs="+", type=pathlib.Path, metavar="RUN", help="run folder")
-    parser.add_argument("-o", "--output", type=pathlib.Path, help="PNG to write (default: curves.png in the first run's folder)")
+    parser.add_argument("-o", "--output", type=pathlib.Path, help=f"{figures.OUTPUT_HELP} (default: curves.png in the first run's folder)")
     parser.add_argument("--window", type=int, default=None, help="steps of the trailing mean of the loss (default: a twentieth of the run, 10 to 100)")
-    parser.add_argument("--title", help="a heading (default: none)")
+    parser.add_argument("--title", help="a heading (default: the runs' names)")
     args = parser.parse_args()
     if args.window is not None and args.window < 1:
         parser.error("--window must be at least 1")
@@ -181,8 +192,9 @@ def main():
         runs = [read_run(folder) for folder in args.runs]
         longest = max(len(r["loss"]) for r in runs)
         output = args.output or args.runs[0] / "curves.png"
-        draw(runs, output, args.window or min(100, max(10, longest // 200 * 10)), args.title)
-    except BadRun as error:
+        draw(runs, output, args.window or min(100, max(10, longest // 200 * 10)),
+             ", ".join(r["name"] for r in runs) if args.title is None else args.title)
+    except (BadRun, figures.BadFigure) as error:
         print(f"plot_run: {error}", file=sys.stderr)
         return 3
     print(output)

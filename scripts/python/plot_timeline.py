@@ -5,13 +5,11 @@ import json
 import pathlib
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.cm import ScalarMappable  # noqa: E402
-from matplotlib.colors import Normalize  # noqa: E402
-from matplotlib.ticker import MaxNLocator  # noqa: E402
+import figures
+import matplotlib.pyplot as plt
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.ticker import MaxNLocator
 
 LANES = ("read", "upload", "gather", "compute", "download", "write")
 GREY = "#6b6b6b"
@@ -121,10 +119,7 @@ def draw(spans, output, title):
     if title:
         axis.set_title(title, fontsize=10, loc="left", pad=16)
     figure.tight_layout()
-    try:
-        figure.savefig(output, dpi=160)
-    except (OSError, ValueError) as error:
-        raise BadTrace(f"{output}: {getattr(error, 'strerror', None) or error}; name a PNG that can be written with -o") from error
+    figures.save(figure, output)
 
 
 def mark_steps(axis, spans, begin, factor, rows):
@@ -146,14 +141,16 @@ def steps_range(text):
 def main():
     parser = argparse.ArgumentParser(prog="plot_timeline", description="Draws what each lane of the pipeline did and when, coloured by unit.")
     parser.add_argument("trace", type=pathlib.Path, metavar="TRACE", help="the file that output/trace file named")
-    parser.add_argument("-o", "--output", type=pathlib.Path, help="PNG to write (default: the trace's name with .png)")
+    parser.add_argument("-o", "--output", type=pathlib.Path, help=f"{figures.OUTPUT_HELP} (default: the trace's name with .png)")
     parser.add_argument("--steps", type=steps_range, metavar="A:B", help="steps to draw, both included (default: the last three whole ones)")
-    parser.add_argument("--title", help="a heading (default: none)")
+    parser.add_argument("--title", help="a heading (default: the trace's name and the steps)")
     args = parser.parse_args()
     try:
         output = args.output or args.trace.with_suffix(".png")
-        draw(choose(read_spans(args.trace), args.steps, args.trace), output, args.title)
-    except BadTrace as error:
+        spans = choose(read_spans(args.trace), args.steps, args.trace)
+        steps = [s["step"] for s in spans]
+        draw(spans, output, f"{args.trace.name}, steps {min(steps)} to {max(steps)}" if args.title is None else args.title)
+    except (BadTrace, figures.BadFigure) as error:
         print(f"plot_timeline: {error}", file=sys.stderr)
         return 3
     print(output)

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The scripts that draw write what the output's name says. Needs matplotlib; says so where it is not there.
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "tests/support/tiny_project.hpp"
+
+namespace distzo2 {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The script's own words in place of the program's.
+ProgramResult script(const TinyProject& project, const std::string& name, std::vector<std::string> arguments) {
+  const ProgramOptions options{.wrapper = {"sh", "-c", "script=$0; shift; exec \"$script\" \"$@\"",
+                                           (fs::path(DISTZO2_SOURCE_DIR) / "scripts" / name).string()}};
+  return project.run(arguments, options);
+}
+
+TEST(Figures, are_png_pdf_or_svg_by_the_name) {
+  const TinyProject project;
+  const nlohmann::json summary = project.trained({"memory/staging=always", "output/trace file=trace.json",
+                                                  "zo/learning rate=3e-4", "zo/steps=40", "output/evaluate every=1"});
+  const ProgramResult first = script(project, "plot_run", {"run"});
+  if (first.exit_code == 3 && first.err.find("matplotlib is not installed") != std::string::npos) {
+    std::cout << "left out: " << first.err;
+    return;
+  }
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(text_of_file(project.path("run/curves.png")).find("PNG"), 1U);
+  struct Case {
+    std::string name, input, title;
+  };
+  for (const Case& c : {Case{"plot_run", "run", "run"}, Case{"plot_timeline", "trace.json", "trace.json, steps "}}) {
+    SCOPED_TRACE(c.name);
+    for (const auto& [file, begin] : {std::pair{"a.png", "\x89PNG"}, {"a.pdf", "%PDF-"}, {"a.svg", "<?xml"}}) {
+      const ProgramResult drawn = script(project, c.name, {c.input, "-o", file});
+      EXPECT_EQ(drawn.exit_code, 0) << drawn.err;
+      EXPECT_EQ(text_of_file(project.path(file)).find(begin), 0U) << file;
+    }
+    const std::string svg = text_of_file(project.path("a.svg"));  // it has each text as a comment
+    EXPECT_NE(svg.find("<!-- " + c.title), std::string::npos);
+    EXPECT_EQ(script(project, c.name, {c.input, "-o", "a.svg"}).exit_code, 0);
+    EXPECT_EQ(text_of_file(project.path("a.svg")), svg);
+    if (c.name == "plot_run") {
+      ASSERT_GT(summary.at("best").at("step"), 0);
+      EXPECT_NE(svg.find("<!-- best/: step " + summary.at("best").at("step").dump() + " -->"), std::string::npos);
+    }
+    const ProgramResult refused = script(project, c.name, {c.input, "-o", "a.jpeg"});
+    EXPECT_EQ(refused.exit_code, 3);
+    EXPECT_NE(refused.err.find("a.jpeg: expected a name that ends in .png, .pdf or .svg"), std::string::npos)
+        << refused.err;
+    EXPECT_FALSE(fs::exists(project.path("a.jpeg")));
+  }
+}
+
+}  // namespace
+}  // namespace distzo2
