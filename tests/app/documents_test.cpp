@@ -37,5 +37,14 @@ TEST(Documents, point_to_files_that_exist) {
   EXPECT_GE(links, 10);
 }
 
+TEST(Documents, show_the_shipped_deck) {
+  const fs::path root = DISTZO2_SOURCE_DIR;
+  const std::string readme = text_of_file(root / "README.md"), fence = "```yaml\n";
+  const std::string shipped = text_of_file(root / "inputs/smollm2_sst2.yaml");
+  const std::size_t begin = readme.find(fence, readme.find("\n## A deck\n")) + fence.size();
+  ASSERT_NE(shipped.find("model:\n"), std::string::npos);  // after a few lines on how to run it
+  EXPECT_EQ(readme.substr(begin, readme.find("```", begin) - begin), shipped.substr(shipped.find("model:\n")));
+}
+
 }  // namespace
 }  // namespace distzo2
