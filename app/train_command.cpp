@@ -6,6 +6,7 @@
 #include "app/machine.hpp"
 #include "app/memory_budget.hpp"
 #include "app/model_export.hpp"
+#include "app/next_command.hpp"
 #include "app/placed_model.hpp"
 #include "app/plan_report.hpp"
 #include "app/progress.hpp"
@@ -189,7 +190,8 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
                             folder.trajectory().string(), config.zo.steps, theta_digest, digests.back().theta_digest));
   trajectory->sync();
   if (!evaluations.at(config.zo.steps, true)) return stopped(stop_request(signals, config.checkpoint).value());
-  if (writes_models(config, engine->store())) evaluations.write_model(folder.final_model());
+  const bool writes = writes_models(config, engine->store());
+  if (writes) evaluations.write_model(folder.final_model());
   if (config.precision.storage != Storage::fp32) {
     const RoundingReport& rounding = engine->store().rounding();
     const double noise = rounding.accumulated_noise() / config.zo.epsilon;
@@ -208,6 +210,9 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
     progress.say(fmt::format("best     step {} on dev: accuracy {:.4f}, loss {:.4f}{}", best->step,
                              best->result.accuracy, best->result.loss, best_place(config, folder, evaluations)));
   progress.say(fmt::format("done     {}", folder.summary().string()));
+  if (evaluations.models_problem().empty())
+    if (const std::string next = next_command(config, folder, plan, last.has_value(), writes); !next.empty())
+      progress.say(next);
   if (last && !std::isfinite(last->loss))
     throw Error(ExitCode::diverged,
                 fmt::format("{}: the loss of the last evaluation is not finite: the model gives no answers any more. "

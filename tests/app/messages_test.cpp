@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "app/next_command.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -33,6 +34,50 @@ TEST(RunMessages, name_the_threads_the_instruction_set_and_the_gemm) {
   // What the bits depend on in full is in the summary and the trajectory.
   for (const json& kept : {project.summary("a"), project.json({"inspect", "a", "--json"})})
     EXPECT_NE(kept.at("arithmetic").get<std::string>().find("; kernels avx2; compute fp32; tiles "), std::string::npos);
+}
+
+/// Runs a line that the program printed, in the project's folder.
+ProgramResult run_line(const TinyProject& project, const std::string& line) {
+  return project.run({}, {.wrapper = {"sh", "-c", "eval \"$1\"", "sh", line}});
+}
+
+TEST(RunMessages, end_with_the_command_that_evaluates_the_result) {
+  const TinyProject project;
+  const std::string name = "it's here";
+  const ProgramResult run = project.train({"output/folder=" + name, "zo/seed=8"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::string line = line_of(run.out, "evaluate ");
+  const ProgramResult evaluation = run_line(project, line + " --json");
+  ASSERT_EQ(evaluation.exit_code, 0) << line << "\n" << evaluation.err;
+  const json result = json::parse(evaluation.out), summary = project.summary(name);
+  EXPECT_EQ(result.at("loss"), summary.at("final").at("loss"));
+  EXPECT_EQ(result.at("theta_digest"), summary.at("theta_digest"));
+}
+
+TEST(RunMessages, name_a_scratch_folder_to_evaluate_what_fits_no_memory) {
+  RunConfig config;
+  config.model.folder = "/model";
+  MemoryPlan plan;
+  const auto ends_with = [&](const std::string& end) {
+    return next_command(config, {"/runs/a b"}, plan, true, true).ends_with(end);
+  };
+  EXPECT_TRUE(ends_with(" --model '/runs/a b/final'"));
+  plan.disk_bytes = 1;
+  EXPECT_TRUE(ends_with(" --model '/runs/a b/final' --set 'memory/scratch folder=/runs/a b'"));
+  config.memory.scratch_folder = "/fast";  // the deck names it
+  EXPECT_TRUE(ends_with(" --model '/runs/a b/final'"));
+}
+
+TEST(RunMessages, end_with_the_command_that_makes_a_model_that_was_not_written) {
+  const TinyProject project;
+  const ProgramResult run = project.train({"output/write models=never"});
+  EXPECT_EQ(line_of(run.out, "evaluate "), "");
+  EXPECT_EQ(run_line(project, line_of(run.out, "export   ")).exit_code, 0) << run.out;
+  EXPECT_EQ(project.json({"evaluate", "deck.yaml", "--model", "run/final", "--json"}).at("theta_digest"),
+            project.summary().at("theta_digest"));
+  const ProgramResult blind = project.train({"data/dev=", "data/test=", "output/folder=blind"});
+  EXPECT_EQ(blind.exit_code, 0) << blind.err;
+  EXPECT_EQ(line_of(blind.out, "evaluate "), "");
 }
 
 TEST(EvaluationMessages, say_what_is_evaluated_before_it_is) {
