@@ -5,7 +5,6 @@
 #include "app/time_left.hpp"
 #include "core/kernels/gemm_kokkosblas.hpp"
 #include "core/step.hpp"
-#include "io/block_file.hpp"
 
 #include <algorithm>
 
@@ -83,10 +82,6 @@ MemoryPlan plan_here(const RunConfig& config, const ModelConfig& model, const Lo
                      std::optional<std::uint64_t> free_device_bytes) {
   return plan_run(config, model, tensor_table(model), data, host_concurrency(), machine_memory_sources(),
                   free_device_bytes);
-}
-
-std::uint64_t store_file_bytes(const TensorTable& table, Storage storage, const MemoryPlan& plan) {
-  return plan.disk_bytes == 0 ? 0 : BlockFile::disk_bytes(make_chunk_table(table, storage), plan.spare_slots);
 }
 
 Traffic disk_traffic_of_run(const RunConfig& config, const LoadedData& data, const MemoryPlan& plan) {

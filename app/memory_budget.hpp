@@ -32,9 +32,6 @@ MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const Ten
 MemoryPlan plan_here(const RunConfig& config, const ModelConfig& model, const LoadedData& data,
                      std::optional<std::uint64_t> free_device_bytes = std::nullopt);
 
-/// Bytes of the disk store that the plan asks for; 0 where nothing is on disk.
-std::uint64_t store_file_bytes(const TensorTable& table, Storage storage, const MemoryPlan& plan);
-
 /// Bytes that the disk tier moves in a whole run: steps, evaluations on dev and test sets, and first the import of the
 /// base model into the store.
 Traffic disk_traffic_of_run(const RunConfig& config, const LoadedData& data, const MemoryPlan& plan);

@@ -7,6 +7,18 @@
 #include <nlohmann/json.hpp>
 
 namespace distzo2 {
+namespace {
+
+void print_plan(const PlannedRun& run, const MemoryPlan& plan) {
+  fmt::print("model     {}\n", describe(run.model, run.table));
+  const BatchShape step = largest_passes(run.config, run.data).step;
+  if (run.data.train)
+    fmt::print("step      {} evaluations of {} sequences, at most {} tokens and {} loss terms\n", step.evaluations,
+               run.config.zo.batch, step.tokens, step.terms);
+  for (const std::string& line : plan_lines(run, plan)) fmt::print("{}\n", line);
+}
+
+}  // namespace
 
 ExitCode plan_command(const PlanOptions& options, const RunConfig& config) {
   // 1. Dimensions and lengths: no weight is read, nothing is allocated.
@@ -19,14 +31,12 @@ ExitCode plan_command(const PlanOptions& options, const RunConfig& config) {
   const MemoryPlan plan = plan_here(config, model, data, options.gpu_bytes);
   if (options.deck.json) {
     fmt::print("{}\n", json_text(plan_object(run, plan)));
-    return ExitCode::done;
+  } else {
+    print_plan(run, plan);
   }
-  fmt::print("model     {}\n", describe(model, table));
-  const BatchShape step = largest_passes(config, data).step;
-  if (data.train)
-    fmt::print("step      {} evaluations of {} sequences, at most {} tokens and {} loss terms\n", step.evaluations,
-               config.zo.batch, step.tokens, step.terms);
-  for (const std::string& line : plan_lines(run, plan)) fmt::print("{}\n", line);
+
+  // 3. It is for nothing where the store finds no room; the disk of another machine is not known.
+  if (!options.gpu_bytes) check_scratch(run, plan);
   return ExitCode::done;
 }
 

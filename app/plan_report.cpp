@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/plan_report.hpp"
 
+#include "app/placed_model.hpp"
+#include "core/chunk_table.hpp"
+#include "io/block_file.hpp"
 #include "io/units.hpp"
 
 #include <fmt/format.h>
@@ -36,25 +39,22 @@ std::array<TierRow, 3> tier_rows(const MemoryPlan& plan) {
   return rows;
 }
 
-/// Where the store will lie, and how much room there is; the nearest folder that exists says.
+/// Where the store will lie, and the room there; a run without a folder of its own yet gets one among `runs`.
 struct Scratch {
   fs::path folder;
-  std::uint64_t needed = 0, free = 0;
+  StoreRoom room;
 };
 
 Scratch scratch_of(const PlannedRun& run, const MemoryPlan& plan) {
   const RunConfig& config = run.config;
   Scratch scratch;
-  scratch.needed = store_file_bytes(run.table, config.precision.storage, plan);
-  scratch.folder = !config.memory.scratch_folder.empty() ? config.memory.scratch_folder
-                   : !config.output.folder.empty()       ? config.output.folder / "store"
-                                                         : fs::current_path() / "runs";
-  for (fs::path at = scratch.folder;; at = at.parent_path()) {
-    std::error_code error;
-    const fs::space_info space = fs::space(at, error);
-    if (!error) scratch.free = space.available;
-    if (!error || at == at.parent_path()) return scratch;
-  }
+  scratch.folder = !config.output.folder.empty()           ? store_folder(config, {config.output.folder})
+                   : !config.memory.scratch_folder.empty() ? config.memory.scratch_folder
+                                                           : fs::current_path() / "runs";
+  if (plan.disk_bytes > 0)
+    scratch.room =
+        BlockFile::room(scratch.folder, make_chunk_table(run.table, config.precision.storage), plan.spare_slots);
+  return scratch;
 }
 
 const char* text_of(Machine machine) {
@@ -111,10 +111,15 @@ std::vector<std::string> plan_lines(const PlannedRun& run, const MemoryPlan& pla
                               bytes_text(plan.disk.written)));
   lines.push_back(fmt::format("run       {} steps: reads {} from disk, writes {}", run.config.zo.steps,
                               bytes_text(all.read), bytes_text(all.written)));
-  lines.push_back(fmt::format("scratch   {} needed in {}, {} are free{}", bytes_text(scratch.needed),
-                              scratch.folder.string(), bytes_text(scratch.free),
-                              scratch.free < scratch.needed ? ": not enough" : ""));
+  lines.push_back(fmt::format("scratch   {} needed in {}, {} are free{}", bytes_text(scratch.room.bytes),
+                              scratch.folder.string(), bytes_text(scratch.room.free),
+                              scratch.room.enough() ? "" : ": not enough"));
   return lines;
+}
+
+void check_scratch(const PlannedRun& run, const MemoryPlan& plan) {
+  const Scratch scratch = scratch_of(run, plan);
+  BlockFile::check_room(scratch.folder, scratch.room);
 }
 
 nlohmann::ordered_json plan_object(const PlannedRun& run, const MemoryPlan& plan) {
@@ -129,24 +134,25 @@ nlohmann::ordered_json plan_object(const PlannedRun& run, const MemoryPlan& plan
   };
   const Placement& p = plan.placement;
   const Scratch scratch = scratch_of(run, plan);
-  return {{"model", describe(run.model, run.table)},
-          {"parameters", run.table.parameters},
-          {"machine", text_of(plan.machine)},
-          {"streams", p.streams_any()},
-          {"groups", p.groups},
-          {"buffers", p.buffers},
-          {"buffer_bytes", p.buffer_bytes},
-          {"vector_buffer_bytes", p.vector_buffer_bytes},
-          {"write_back_every", p.write_back_every},
-          {"tiers", tiers},
-          {"terms", terms},
-          {"device", place(MemoryPlace::device, plan.device_budget, plan.device_source)},
-          {"host", place(MemoryPlace::host, plan.host_budget, plan.host_source)},
-          {"step", {{"link", traffic_object(plan.link)}, {"disk", traffic_object(plan.disk)}}},
-          {"run",
-           {{"steps", run.config.zo.steps}, {"disk", traffic_object(disk_traffic_of_run(run.config, run.data, plan))}}},
-          {"scratch",
-           {{"folder", scratch.folder.string()}, {"needed_bytes", scratch.needed}, {"free_bytes", scratch.free}}}};
+  return {
+      {"model", describe(run.model, run.table)},
+      {"parameters", run.table.parameters},
+      {"machine", text_of(plan.machine)},
+      {"streams", p.streams_any()},
+      {"groups", p.groups},
+      {"buffers", p.buffers},
+      {"buffer_bytes", p.buffer_bytes},
+      {"vector_buffer_bytes", p.vector_buffer_bytes},
+      {"write_back_every", p.write_back_every},
+      {"tiers", tiers},
+      {"terms", terms},
+      {"device", place(MemoryPlace::device, plan.device_budget, plan.device_source)},
+      {"host", place(MemoryPlace::host, plan.host_budget, plan.host_source)},
+      {"step", {{"link", traffic_object(plan.link)}, {"disk", traffic_object(plan.disk)}}},
+      {"run",
+       {{"steps", run.config.zo.steps}, {"disk", traffic_object(disk_traffic_of_run(run.config, run.data, plan))}}},
+      {"scratch",
+       {{"folder", scratch.folder.string()}, {"needed_bytes", scratch.room.bytes}, {"free_bytes", scratch.room.free}}}};
 }
 
 }  // namespace distzo2

@@ -21,7 +21,10 @@ struct PlannedRun {
 /// For people: tiers, terms with the limit that bound, what moves in a step and in the run, room on the disk.
 std::vector<std::string> plan_lines(const PlannedRun& run, const MemoryPlan& plan);
 
-/// The same for programs; bytes are whole numbers.
+/// Throws Error (file), as the run would, where the store does not fit the disk that it will lie on.
+void check_scratch(const PlannedRun& run, const MemoryPlan& plan);
+
+/// The same as plan_lines for programs; bytes are whole numbers.
 nlohmann::ordered_json plan_object(const PlannedRun& run, const MemoryPlan& plan);
 
 }  // namespace distzo2

@@ -93,7 +93,10 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
   std::optional<RunFolder> made = existing;
   fs::path store;
   if (plan.disk_bytes > 0) {
-    if (!made) made = new_run_folder(config, options.deck.deck);
+    if (!made) {
+      check_scratch({config, model, table, data}, plan);
+      made = new_run_folder(config, options.deck.deck);
+    }
     if (!lock) lock.emplace(*made);
     store = store_folder(config, *made);
   }

@@ -7,6 +7,7 @@
 #include "io/output_file.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -82,6 +83,24 @@ bool comes_before(const Candidate& a, const Candidate& b) {
 
 std::uint64_t BlockFile::disk_bytes(const ChunkTable& table, int spare_slots) {
   return (table.chunks.size() + static_cast<std::uint64_t>(spare_slots)) * (page_bytes + table.slot_bytes);
+}
+
+StoreRoom BlockFile::room(const fs::path& folder, const ChunkTable& table, int spare_slots) {
+  StoreRoom room;
+  room.bytes = disk_bytes(table, spare_slots);
+  struct stat status {};
+  if (::stat((folder / data_name).c_str(), &status) == 0)
+    room.taken = static_cast<std::uint64_t>(status.st_blocks) * 512;
+  for (fs::path at = fs::absolute(folder);; at = at.parent_path()) {  // the nearest folder that exists says
+    std::error_code error;
+    const fs::space_info space = fs::space(at, error);
+    if (!error) room.free = space.available;
+    if (!error || at == at.parent_path()) return room;
+  }
+}
+
+void BlockFile::check_room(const fs::path& folder, const StoreRoom& room) {
+  if (!room.enough()) refuse_for_space(folder / data_name, room.bytes - room.taken, room.free, remedy);
 }
 
 BlockFile::BlockFile(const fs::path& folder, const ChunkTable& table, Storage storage, const BlockFileOptions& options)

@@ -51,13 +51,13 @@ std::uint64_t bytes_in(std::span<const iovec> parts) {
   return bytes;
 }
 
-[[noreturn]] void no_space(const std::filesystem::path& path, std::uint64_t needed, std::uint64_t available,
-                           const char* remedy) {
+}  // namespace
+
+void refuse_for_space(const std::filesystem::path& path, std::uint64_t needed, std::uint64_t available,
+                      const char* remedy) {
   throw Error(ExitCode::file, fmt::format("{}: {} more are needed ({} bytes) and {} are free on this file system; {}",
                                           path.string(), bytes_text(needed), needed, bytes_text(available), remedy));
 }
-
-}  // namespace
 
 DirectFile::DirectFile(const std::filesystem::path& path, bool try_direct) : path_(path), direct_(try_direct) {
   struct stat before {};
@@ -94,12 +94,12 @@ void DirectFile::allocate(std::uint64_t bytes, const char* remedy) {
   if (::fstatvfs(fd_, &space) != 0) fail(path_, "its file system cannot be examined", errno);
   const std::uint64_t available = std::uint64_t{space.f_bavail} * space.f_frsize;
   const std::uint64_t needed = bytes - std::min(taken, bytes);
-  if (needed > available) no_space(path_, needed, available, remedy);
+  if (needed > available) refuse_for_space(path_, needed, available, remedy);
   int result = 0;
   do result = ::fallocate(fd_, 0, 0, static_cast<off_t>(bytes));
   while (result != 0 && errno == EINTR);
   if (result == 0) return;
-  if (errno == ENOSPC) no_space(path_, needed, available, remedy);
+  if (errno == ENOSPC) refuse_for_space(path_, needed, available, remedy);
   // posix_fallocate would write the whole file here; these file systems find a full disk when they are written to.
   if (errno != EOPNOTSUPP && errno != ENOSYS) fail(path_, "its space cannot be taken", errno);
   if (static_cast<std::uint64_t>(status.st_size) < bytes) truncate(bytes);

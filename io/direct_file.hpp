@@ -55,6 +55,10 @@ private:
   std::atomic<bool> direct_{false};
 };
 
+/// Throws Error (file): there, so much more is needed than is free. `remedy` ends the message.
+[[noreturn]] void refuse_for_space(const std::filesystem::path& path, std::uint64_t needed, std::uint64_t available,
+                                   const char* remedy);
+
 /// Memory at a multiple of page_bytes.
 struct PageFree {
   void operator()(std::byte* p) const;

@@ -14,11 +14,20 @@ fs::path deck(const std::string& name) {
   return fs::path(DISTZO2_SOURCE_DIR) / "inputs/streaming" / name;
 }
 
+/// A plan is printed in any case, and ends as the run would: in an error where this machine's disk is too small.
+int exit_code_of(const Json& plan) {
+  const Json& scratch = plan.at("scratch");
+  return scratch.at("needed_bytes") > scratch.at("free_bytes") ? 3 : 0;
+}
+
 Json plan_of(const std::string& name, const std::vector<std::string>& more = {}) {
   const TinyProject project;
   std::vector<std::string> words{"plan", deck(name).string(), "--json"};
   words.insert(words.end(), more.begin(), more.end());
-  return project.json(words);
+  const ProgramResult result = project.run(words);
+  const Json plan = Json::parse(result.out);
+  EXPECT_EQ(result.exit_code, more.empty() ? exit_code_of(plan) : 0) << result.err;
+  return plan;
 }
 
 std::uint64_t bytes(const Json& plan, const char* tier) {
@@ -80,7 +89,7 @@ TEST(Plan, a_gpu_holds_opt_13b_and_opt_175b) {
 TEST(Plan, says_what_bounds_and_what_would_do) {
   const TinyProject project;
   const ProgramResult text = project.run({"plan", deck("disk.yaml").string()});
-  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_EQ(text.exit_code, exit_code_of(plan_of("disk.yaml"))) << text.err;
   for (const char* part :
        {"resident", "disk", "streaming by whole blocks", "4.0 GiB (memory/host budget)", "scratch", "2 steps: reads"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << " is not in: " << text.out;
@@ -91,6 +100,27 @@ TEST(Plan, says_what_bounds_and_what_would_do) {
   const ProgramResult no_unit = project.run({"plan", deck("disk.yaml").string(), "--gpu", "80"});
   EXPECT_EQ(no_unit.exit_code, 2);
   EXPECT_NE(no_unit.err.find("\"80\" is no amount of memory"), std::string::npos) << no_unit.err;
+}
+
+TEST(Plan, ends_as_the_run_would_where_the_store_finds_no_room) {
+  const TinyProject project;
+  project.write("disk.yaml",
+                "model: {shape: llama-tiny, weights: random, seed: 1}\n"
+                "data: {task: random tokens, sequence length: 16, train examples: 20}\n"
+                "zo: {steps: 3, batch: 2, epsilon: 1e-3, learning rate: 1e-2}\n"
+                "memory: {host budget: 129.3 MiB, scratch folder: /proc}\n"  // of no room at all
+                "output: {folder: run}\n");
+  const ProgramResult plan = project.run({"plan", "disk.yaml"}), run = project.run({"train", "disk.yaml"});
+  expect_one_line(plan, 3, {"/proc/run-", "more are needed", "0 B are free", "memory/scratch folder"});
+  EXPECT_EQ(plan.err, run.err);
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_FALSE(fs::exists(project.path("run")));
+  EXPECT_NE(plan.out.find("streaming by"), std::string::npos) << plan.out;
+  EXPECT_NE(plan.out.find(": not enough\n"), std::string::npos) << plan.out;
+  EXPECT_EQ(Json::parse(project.run({"plan", "disk.yaml", "--json"}).out).at("scratch").at("free_bytes"), 0);
+  // What is free on another machine is not known.
+  EXPECT_GT(bytes(plan_of("opt_175b_disk.yaml", {"--gpu", "24 GB", "--set", "memory/scratch folder=/proc"}), "disk"),
+            0U);
 }
 
 TEST(Plan, a_model_from_a_folder_is_planned_with_its_data) {
