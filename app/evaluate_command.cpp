@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <system_error>
 #include <vector>
@@ -41,7 +42,16 @@ std::string confusion_table(const Task& task, const std::vector<std::uint64_t>& 
   return text;
 }
 
-/// Predictions replace a JSON file of that name, but never one that the evaluation reads.
+/// Whether a file is what --predictions once wrote, or empty.
+bool holds_predictions(const fs::path& file) {
+  std::ifstream in(file);
+  std::string line;
+  if (!std::getline(in, line)) return true;
+  const auto object = nlohmann::json::parse(line, nullptr, false);
+  return object.is_object() && object.contains("predicted") && object.contains("scores");
+}
+
+/// Predictions replace older ones, but never what the evaluation reads, nor a file that holds something else.
 void check_predictions_place(const fs::path& file, const fs::path& deck, const RunConfig& config) {
   std::vector<fs::path> inputs{deck, config.data.task, config.data.train, config.data.dev, config.data.test};
   std::error_code error;
@@ -56,8 +66,8 @@ void check_predictions_place(const fs::path& file, const fs::path& deck, const R
   if (fs::is_directory(file, error)) refuse("is a folder; name a file");
   if (!file.has_filename() || !fs::is_directory(fs::absolute(file).parent_path(), error))
     refuse("is to be written into a folder that does not exist; make it first");
-  if (fs::is_regular_file(file, error) && file.extension() != ".jsonl" && file.extension() != ".json")
-    refuse("exists already and is no .jsonl or .json file, so that it can hold something else; name another file");
+  if (fs::is_regular_file(file, error) && !holds_predictions(file))
+    refuse("exists already and does not hold predictions; name another file");
 }
 
 }  // namespace

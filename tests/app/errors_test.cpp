@@ -134,6 +134,7 @@ TEST(Errors, of_tensors_that_the_model_has_no_place_for_name_them) {
   change_file(project, "model/config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1");
   expect_refused(project, 3, {"model.layers.1.", "LlamaForCausalLM"});
   expect_one_line(project.run({"inspect", "model"}), 3, {"model.layers.1."});
+  expect_one_line(project.run({"evaluate", "deck.yaml"}), 3, {"model.layers.1."});
   change_file(project, "model/config.json", "\"num_hidden_layers\": 1", "\"num_hidden_layers\": 2");
   change_file(project, "model/config.json", "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true");
   expect_refused(project, 3, {"lm_head.weight", "tie_word_embeddings"});
@@ -142,10 +143,16 @@ TEST(Errors, of_tensors_that_the_model_has_no_place_for_name_them) {
 TEST(Errors, of_weights_that_are_not_finite_name_the_tensor) {
   const TinyProject project;
   std::string weights = text_of_file(project.path("model/model.safetensors"));
-  constexpr float infinite = std::numeric_limits<float>::infinity();
-  std::memcpy(weights.data() + weights.size() - 4, &infinite, 4);
-  project.write("model/model.safetensors", weights);
-  expect_refused(project, 3, {"model.safetensors", "element 31 of tensor", "model/allow non-finite weights"});
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    std::memcpy(weights.data() + weights.size() - 4, &bad, 4);
+    project.write("model/model.safetensors", weights);
+    const std::vector<std::string> parts{"model.safetensors", "element 31 of tensor \"model.norm.weight\"",
+                                         "model/allow non-finite weights"};
+    expect_refused(project, 3, parts);
+    const ProgramResult evaluation = project.run({"evaluate", "deck.yaml"});
+    expect_one_line(evaluation, 3, parts);
+    EXPECT_EQ(evaluation.out.find("accuracy"), std::string::npos) << evaluation.out;
+  }
   const std::vector<std::string> allowed{"--set", "model/allow non-finite weights=true"};
   EXPECT_EQ(project.run({"validate", "deck.yaml", allowed[0], allowed[1]}).exit_code, 0);
   expect_one_line(project.run({"evaluate", "deck.yaml", allowed[0], allowed[1]}), 4,
@@ -164,9 +171,15 @@ TEST(Errors, of_predictions_leave_what_the_evaluation_reads) {
     EXPECT_EQ(text_of_file(project.path(file)), before);
   }
   expect_one_line(evaluate("model"), 2, {"--predictions", "model"});
-  project.write("kept.jsonl", "old");
+  project.trained();
+  for (const char* file : {"run/metrics.jsonl", "run/summary.json", "run/trajectory.zoj", "run/final/config.json"}) {
+    const std::string before = text_of_file(project.path(file));
+    expect_one_line(evaluate(file), 2, {"--predictions", file, "does not hold predictions"});
+    EXPECT_EQ(text_of_file(project.path(file)), before);
+  }
+  project.write("kept.jsonl", "");
   fs::create_symlink(project.path("kept.jsonl"), project.path("link.jsonl"));
-  for (const char* file : {"new.jsonl", "link.jsonl"}) {
+  for (const char* file : {"new.jsonl", "link.jsonl", "new.jsonl"}) {  // older ones are replaced
     EXPECT_EQ(evaluate(file).exit_code, 0);
     const std::string text = text_of_file(project.path(file));
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 10);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "app/threads.hpp"
+#include "io/output_file.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -70,6 +71,18 @@ TEST(Output, beyond_the_limit_of_file_sizes_is_an_error) {
   const TinyProject project;
   expect_one_line(project.train({"zo/steps=2000", "output/evaluate every=0"}, {}, after("ulimit -f 60")), 3,
                   {"run/"});  // blocks of 512 bytes
+}
+
+TEST(Output, of_other_commands_beyond_the_limit_is_an_error_that_leaves_nothing) {
+  const TinyProject project;
+  project.trained();
+  const ProgramOptions small{.wrapper = {"sh", "-c", "ulimit -f 1; exec \"$0\" \"$@\" > /dev/null"}};
+  expect_one_line(project.run({"evaluate", "deck.yaml", "--predictions", "p.jsonl"}, small), 3, {"p.jsonl"});
+  expect_one_line(project.run({"export", "--trajectory", "run", "--output", "x"}, small), 3, {"x"});
+  for (const fs::directory_entry& entry : fs::directory_iterator(project.path()))
+    for (const char* target : {"p.jsonl", "x"})
+      EXPECT_FALSE(entry.path().filename() == target || is_made_beside(target, entry.path().filename().string()))
+          << entry.path();
 }
 
 TEST(Output, that_nobody_reads_any_more_is_no_error) {
