@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/compute_memory.hpp"
+
+namespace distzo2 {
+
+// A program for CPUs; core/cuda holds the other form.
+
+std::optional<DeviceInfo> device_info() {
+  return std::nullopt;
+}
+
+std::unique_ptr<ComputeMemory> make_device_memory() {
+  return nullptr;
+}
+
+}  // namespace distzo2
