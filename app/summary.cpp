@@ -31,7 +31,7 @@ Json best_object(const RunEvaluations& evaluations) {
 
 /// What 16-bit storage made of the updates; null in fp32.
 Json rounding_object(const Training& training) {
-  const ParameterStore& store = training.engine.store();
+  ParameterStore& store = training.engine.store();
   if (store.rule().storage == Storage::fp32) return nullptr;
   const RoundingReport& r = store.rounding();
   return {{"realised_share", r.realised_share()},

@@ -22,7 +22,7 @@ Lane::Lane(LaneKind kind, std::size_t capacity) : kind_(kind), ring_(capacity) {
 }
 
 Lane::~Lane() {
-  push({Entry::Kind::stop, {}, 0, nullptr, nullptr, 0});
+  push({Entry::Kind::stop, {}, nullptr, nullptr, 0});
   thread_.join();
 }
 
@@ -34,15 +34,17 @@ void Lane::push(const Entry& entry) {
 }
 
 void Lane::run(const LaneTask& task, std::uint32_t step) {
-  push({Entry::Kind::task, task, step, nullptr, nullptr, 0});
+  Entry entry{Entry::Kind::task, task, nullptr, nullptr, 0};
+  entry.task.step = step;
+  push(entry);
 }
 
 void Lane::wait(const Event& event, std::uint64_t value) {
-  push({Entry::Kind::wait, {}, 0, &event, nullptr, value});
+  push({Entry::Kind::wait, {}, &event, nullptr, value});
 }
 
 void Lane::record(Event& event, std::uint64_t value) {
-  push({Entry::Kind::record, {}, 0, nullptr, &event, value});
+  push({Entry::Kind::record, {}, nullptr, &event, value});
 }
 
 void Lane::drain() {
@@ -78,7 +80,7 @@ void Lane::work() {
       entry = ring_[head_];
     }
     if (entry.kind == Entry::Kind::wait) entry.awaited->wait(entry.value);
-    LaneSpan span{kind_, entry.task.unit, entry.step, trace_clock(), 0, entry.task.bytes};
+    LaneSpan span{kind_, entry.task.unit, entry.task.step, trace_clock(), 0, entry.task.bytes};
     std::exception_ptr failure;
     if (entry.kind == Entry::Kind::task && !failed_.load(std::memory_order_acquire)) {
       try {

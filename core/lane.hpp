@@ -42,6 +42,7 @@ struct LaneTask {
   int unit = -1, buffer = -1, bounce = -1;
   std::uint32_t version = 0;
   std::uint64_t bytes = 0;  // that it moves
+  std::uint32_t step = 0;   // set by Lane::run
 };
 
 /// A worker thread that runs tasks in the order in which they were given, and waits for events between them. Once a
@@ -69,7 +70,6 @@ private:
   struct Entry {
     enum class Kind : std::uint8_t { task, wait, record, stop } kind = Kind::task;
     LaneTask task;
-    std::uint32_t step = 0;
     const Event* awaited = nullptr;
     Event* recorded = nullptr;
     std::uint64_t value = 0;

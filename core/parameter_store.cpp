@@ -19,17 +19,27 @@ namespace {
 /// Pieces of a tensor's elements that a thread takes at a time.
 constexpr std::int64_t piece_elements = 16 * chunk_elements;
 
+/// To nearest.
+void round_to(Storage storage, std::byte* to, std::span<const float> values) {
+  if (storage == Storage::fp32)
+    std::memcpy(to, values.data(), values.size_bytes());
+  else
+    simd_kernels().store_nearest(reinterpret_cast<std::uint16_t*>(to), values.data(), storage, values.size());
+}
+
 }  // namespace
 
 ParameterStore::ParameterStore(TensorTable table, UpdateRule rule, HostArena& arena)
     : ParameterStore(table, rule, arena, resident_placement(table, rule.storage), nullptr) {}
 
 ParameterStore::ParameterStore(TensorTable table, UpdateRule rule, HostArena& arena, Placement placement,
-                               BlockStorage* disk, const UnitPipeline::Options& options)
+                               BlockStorage* disk, const UnitPipeline::Options& options, ComputeMemory* device)
     : table_(std::move(table)),
       rule_(rule),
       placement_(std::move(placement)),
       disk_(disk),
+      device_(device),
+      host_(device != nullptr ? device->host() : arena),
       memory_of_unit_(placement_.units.size(), nullptr),
       open_(placement_.units.size(), nullptr),
       chunk_of_tensor_(table_.tensors.size(), 0),
@@ -38,16 +48,17 @@ ParameterStore::ParameterStore(TensorTable table, UpdateRule rule, HostArena& ar
       version_(placement_.chunks.chunks.size(), 0),
       scratch_(std::make_unique<PanelScratch>(HostExec())) {
   scratch_->prepare(piece_elements, 0);
-  // Neighbours that stay in memory share an allocation, so that a tensor is in one piece.
+  // Neighbours that stay in one memory share an allocation, so that a tensor is in one piece.
   for (int b = 0; b < std::ssize(table_.blocks); ++b) {
     const int end = placement_.unit_begin[size(b) + 1];
     for (int u = placement_.unit_begin[size(b)], next; u < end; u = next) {
       next = u + 1;
       if (placement_.units[size(u)].tier == Tier::disk) continue;
-      while (next < end && placement_.units[size(next)].tier != Tier::disk) ++next;
+      while (next < end && placement_.units[size(next)].tier != Tier::disk && on_device(next) == on_device(u)) ++next;
       const Unit& last = placement_.units[size(next - 1)];
       const std::size_t begin = placement_.units[size(u)].offset, bytes = last.offset + last.bytes - begin;
-      memory_.push_back(arena.allocate("distzo2::block_" + std::to_string(b), bytes));
+      const std::string label = "distzo2::block_" + std::to_string(b);
+      memory_.push_back(on_device(u) ? device_->allocate(label, bytes) : host_.allocate(label, bytes));
       memory_bytes_ += bytes;
       for (int i = u; i < next; ++i)
         memory_of_unit_[size(i)] = memory_.back().get() + (placement_.units[size(i)].offset - begin);
@@ -68,10 +79,10 @@ ParameterStore::ParameterStore(TensorTable table, UpdateRule rule, HostArena& ar
   }
   seen_ = version_;
   if (placement_.streams_any()) {
-    std::vector<std::byte*> host(memory_of_unit_);
-    for (std::size_t u = 0; u < host.size(); ++u)
-      if (placement_.units[u].tier != Tier::host) host[u] = nullptr;
-    pipeline_ = std::make_unique<UnitPipeline>(placement_, std::move(host), disk_, arena, options);
+    std::vector<std::byte*> host_units(memory_of_unit_);
+    for (std::size_t u = 0; u < host_units.size(); ++u)
+      if (placement_.units[u].tier != Tier::host) host_units[u] = nullptr;
+    pipeline_ = std::make_unique<UnitPipeline>(placement_, std::move(host_units), disk_, host_, device_, options);
   }
 }
 
@@ -84,7 +95,8 @@ std::size_t ParameterStore::bytes() const {
 }
 
 std::size_t ParameterStore::memory_bytes() const {
-  return memory_bytes_ + (pipeline_ ? pipeline_->buffer_bytes() : 0) + gathered_.capacity() * sizeof(float);
+  const std::size_t copies = device_ != nullptr ? 2 : 1;
+  return memory_bytes_ + (pipeline_ ? pipeline_->buffer_bytes() : 0) + copies * gathered_.bytes;
 }
 
 Weight ParameterStore::view(int tensor, int chunk, std::int64_t row_begin, std::int64_t row_end, std::byte* data,
@@ -168,16 +180,22 @@ void ParameterStore::import_chunk(int chunk, std::span<const float> values) {
   const Chunk& c = placement_.chunks.chunks[size(chunk)];
   const int unit = unit_of_chunk_[size(chunk)];
   const Unit& u = placement_.units[size(unit)];
-  const auto store = [&](std::byte* to) {
-    if (c.matrix() && rule_.storage != Storage::fp32)
-      simd_kernels().store_nearest(reinterpret_cast<std::uint16_t*>(to), values.data(), rule_.storage, values.size());
-    else
-      std::memcpy(to, values.data(), values.size_bytes());
-  };
-  if (u.tier != Tier::disk) return store(memory_of_unit_[size(unit)] + (c.offset - u.offset));
+  const Storage storage = c.matrix() ? rule_.storage : Storage::fp32;
+  if (u.tier != Tier::disk)
+    return store_values(unit, memory_of_unit_[size(unit)] + (c.offset - u.offset), values, storage);
   std::vector<std::byte> image(c.bytes);
-  store(image.data());
+  store_values(unit, image.data(), values, storage);
   disk_->write(chunk, chunk + 1, image.data(), 0);
+}
+
+void ParameterStore::store_values(int unit, std::byte* to, std::span<const float> values, Storage storage) {
+  if (on_device(unit)) {  // rounded here, copied there
+    thread_local std::vector<std::byte> image;
+    image.resize(values.size() * bytes_of(storage));
+    round_to(storage, image.data(), values);
+    return device_->put(to, image.data(), image.size());
+  }
+  round_to(storage, to, values);
 }
 
 void ParameterStore::import_values(int tensor, std::int64_t offset, std::span<const float> values) {
@@ -186,15 +204,12 @@ void ParameterStore::import_values(int tensor, std::int64_t offset, std::span<co
   std::byte* base = memory_of_unit_[size(unit)] +
                     (placement_.chunks.chunks[size(chunk)].offset - placement_.units[size(unit)].offset);
   const Weight w = view(tensor, chunk, 0, table_.tensors[size(tensor)].rows, base, 0);
-  if (w.storage == Storage::fp32)
-    std::copy(values.begin(), values.end(), reinterpret_cast<float*>(w.data) + offset);
-  else
-    simd_kernels().store_nearest(reinterpret_cast<std::uint16_t*>(w.data) + offset, values.data(), w.storage,
-                                 values.size());
+  store_values(unit, w.data + offset * static_cast<std::int64_t>(bytes_of(w.storage)), values, w.storage);
 }
 
 void ParameterStore::append(StepRecord record) {
   assert(record.t == next_);
+  count_samples();
   // Records that every chunk has absorbed are dropped here, between passes, when nobody holds a span of them.
   const std::uint32_t oldest = std::min(*std::min_element(version_.begin(), version_.end()), next_);
   if (oldest > first_record_) {
@@ -208,11 +223,36 @@ void ParameterStore::append(StepRecord record) {
 void ParameterStore::sample_rounding_of(const Weight& w) {
   const int unit = units_of(w.tensor).front();
   if (streams(unit) && !in_turn(unit)) return;  // this pass does not store what it rounds
-  sample_rounding(rounding_, w, scratch_->thread(0).scratch.data());
+  if (device_ == nullptr) return sample_rounding(rounding_, w, scratch_->thread(0).scratch.data());
+  if (w.storage == Storage::fp32 || w.absorb == 0) return;
+  constexpr std::size_t slot = rounding_sample * sizeof(std::uint16_t);
+  if (!samples_.memory) {
+    samples_.memory = device_->host().allocate("distzo2::rounding_samples", table_.tensors.size() * slot);
+    samples_.copied = device_->make_event();
+    samples_.weights.reserve(table_.tensors.size());
+  }
+  if (samples_.weights.size() == samples_.weights.capacity()) count_samples();
+  Weight copied = w;
+  copied.data = samples_.memory.get() + samples_.weights.size() * slot;
+  device_->copy(LaneKind::compute, copied.data, w.data,
+                std::min(slot, static_cast<std::size_t>(w.rows * w.cols) * sizeof(std::uint16_t)));
+  device_->record(LaneKind::compute, *samples_.copied);
+  samples_.weights.push_back(copied);
+}
+
+void ParameterStore::count_samples() {
+  if (samples_.weights.empty()) return;
+  device_->finish(*samples_.copied);  // the step's losses have come since: there is nothing to wait for
+  for (const Weight& w : samples_.weights) sample_rounding(rounding_, w, scratch_->thread(0).scratch.data());
+  samples_.weights.clear();
 }
 
 void ParameterStore::apply_pending(const Weight& w) {
   if (w.absorb == 0) return;
+  if (device_ != nullptr) {
+    if (updates_ == nullptr) throw Error(ExitCode::internal, "nothing applies updates on the device");
+    return updates_->apply_pending(w);
+  }
   const std::int64_t size = w.rows * w.cols;
   const auto pieces = static_cast<int>(pieces_of(size, piece_elements));
   if (pieces == 1) {  // a region of threads would cost more than a norm's weights
@@ -258,7 +298,13 @@ void ParameterStore::read_in_chunk(int tensor, int chunk, std::int64_t offset, s
   const std::int64_t row_begin = t.matrix ? c.row_begin : 0;
   Weight w = view(tensor, chunk, row_begin, t.matrix ? c.row_end : 1, memory, version_[size(chunk)]);
   offset -= row_begin * t.cols;
-  if (memory == nullptr) {
+  if (on_device(unit)) {
+    fetched.resize(out.size() * element);
+    device_->get(fetched.data(), w.data + static_cast<std::size_t>(offset) * element, fetched.size());
+    w.data = fetched.data();
+    w.first += static_cast<std::uint64_t>(offset);
+    offset = 0;
+  } else if (memory == nullptr) {
     fetched.resize(out.size() * element);
     const std::size_t in_chunk = image_offset(table_.blocks[size(t.block)], t, rule_.storage) +
                                  static_cast<std::size_t>(row_begin * t.cols + offset) * element - c.offset;
@@ -270,16 +316,26 @@ void ParameterStore::read_in_chunk(int tensor, int chunk, std::int64_t offset, s
   replay(w, offset, std::ssize(out), out.data(), scratch);
 }
 
+void ParameterStore::reserve_rows(int tensor, std::size_t count) {
+  const std::size_t bytes = count * static_cast<std::size_t>(table_.tensors[size(tensor)].cols) * sizeof(float);
+  if (gathered_.bytes >= bytes) return;
+  gathered_ = {};  // the smaller ones go before the larger ones come
+  gathered_.host = host_.allocate("distzo2::gathered_rows", bytes);
+  if (device_ != nullptr) gathered_.device = device_->allocate("distzo2::gathered_rows", bytes);
+  gathered_.bytes = bytes;
+}
+
 Weight ParameterStore::gather_rows(int tensor, std::span<const std::int32_t> ids) {
   const Tensor& t = table_.tensors[size(tensor)];
   const auto cols = static_cast<std::size_t>(t.cols);
-  if (gathered_.size() < ids.size() * cols) gathered_.resize(ids.size() * cols);
+  reserve_rows(tensor, ids.size());
+  const std::span<float> rows(reinterpret_cast<float*>(gathered_.host.get()), ids.size() * cols);
   // Each id is read once, whichever tokens have it.
   by_id_.resize(ids.size());
   std::iota(by_id_.begin(), by_id_.end(), 0);
   const auto id_of = [&](int token) { return ids[size(token)]; };
   std::ranges::sort(by_id_, {}, id_of);
-  const auto row = [&](int token) { return std::span(gathered_).subspan(size(token) * cols, cols); };
+  const auto row = [&](int token) { return rows.subspan(size(token) * cols, cols); };
   for_each_piece(ids.size(), [&](std::size_t i) {
     const std::int32_t id = id_of(by_id_[i]);
     if (i > 0 && id_of(by_id_[i - 1]) == id) return;
@@ -288,7 +344,11 @@ Weight ParameterStore::gather_rows(int tensor, std::span<const std::int32_t> ids
       std::ranges::copy(row(by_id_[i]), row(by_id_[j]).begin());
   });
   Weight w = view(tensor, first_chunk(tensor), 0, t.rows, nullptr, next_);
-  w.data = reinterpret_cast<std::byte*>(gathered_.data());
+  w.data = gathered_.host.get();
+  if (device_ != nullptr) {  // the next call comes after this step's losses: the copy is done by then
+    device_->copy(LaneKind::compute, gathered_.device.get(), w.data, rows.size_bytes());
+    w.data = gathered_.device.get();
+  }
   w.storage = Storage::fp32;
   w.gathered = true;
   return w;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/chunk_table.hpp"
+#include "core/compute_memory.hpp"
 #include "core/host_arena.hpp"
 #include "core/placement.hpp"
 #include "core/rounding_report.hpp"
@@ -32,6 +33,13 @@ struct Weight {
   bool gathered = false;  // looked-up rows, one after another: row ids[i] of the tensor is row i of `data`
 };
 
+/// Applies updates where the parameters are on a device.
+struct PendingUpdates {
+  virtual ~PendingUpdates() = default;
+  /// Applies w.pending[0, w.absorb) to the elements, queued on the compute lane.
+  virtual void apply_pending(const Weight& w) = 0;
+};
+
 class PanelScratch;  // core/panels.hpp
 
 /// All parameters of a model: matrices in S, one-dimensional tensors in fp32, each unit on its tier. A chunk has a
@@ -41,9 +49,10 @@ public:
   /// All resident: one flat buffer a block.
   ParameterStore(TensorTable table, UpdateRule rule, HostArena& arena);
   /// Tiers as placed (of `make_units` with this table and the rule's storage). `disk` serves the units placed on disk
-  /// and outlives the store; chunks that it holds already keep their versions.
+  /// and outlives the store; chunks that it holds already keep their versions. `device`: the memory of resident units
+  /// and of buffers, where it is not the host's; `Weight::data` then is an address there.
   ParameterStore(TensorTable table, UpdateRule rule, HostArena& arena, Placement placement, BlockStorage* disk,
-                 const UnitPipeline::Options& options = {});
+                 const UnitPipeline::Options& options = {}, ComputeMemory* device = nullptr);
   ~ParameterStore();
   ParameterStore(const ParameterStore&) = delete;
   ParameterStore& operator=(const ParameterStore&) = delete;
@@ -52,6 +61,8 @@ public:
   const ChunkTable& chunks() const { return placement_.chunks; }
   const Placement& placement() const { return placement_; }
   const UpdateRule& rule() const { return rule_; }
+  /// On a device: what applies updates there, before the first pass.
+  void apply_with(PendingUpdates& updates) { updates_ = &updates; }
   std::size_t bytes() const;                         // of the stored parameters, on all tiers
   std::size_t memory_bytes() const;                  // allocated: parameters in memory and the buffers of streamed ones
   std::uint32_t next_step() const { return next_; }  // t of the next record
@@ -90,16 +101,24 @@ public:
   void absorbed(int tensor);
   void absorbed_rows(int tensor, int unit);
 
-  /// fp32 values of these rows, records applied, in a buffer that the next call overwrites. Streamed tensors alone.
+  /// fp32 values of these rows, records applied, in a buffer that the next call overwrites, in the memory that
+  /// computes. Streamed tensors alone.
   Weight gather_rows(int tensor, std::span<const std::int32_t> ids);
+  /// Room for so many of them, so that no pass has to allocate it.
+  void reserve_rows(int tensor, std::size_t count);
 
   /// Before a pass absorbs a tensor's records: counts what rounding will make of them.
   void sample_rounding_of(const Weight& w);
-  const RoundingReport& rounding() const { return rounding_; }
+  const RoundingReport& rounding() {
+    count_samples();
+    return rounding_;
+  }
 
   /// Applies and stores what can be absorbed, everywhere (a pass of its own over streamed units); in a matrix that is
-  /// there, or in all one-dimensional tensors of an open block. Threads over pieces.
+  /// there, or in all one-dimensional tensors of an open block; in a view, whose caller then calls `absorbed`. Threads
+  /// over pieces.
   void apply_pending();
+  void apply_pending(const Weight& w);
   void apply_pending_matrix(int tensor);
   void apply_pending_vectors(int block);
 
@@ -122,7 +141,11 @@ private:
   void read_in_chunk(int tensor, int chunk, std::int64_t offset, std::span<float> out, std::size_t element) const;
   Weight view(int tensor, int chunk, std::int64_t row_begin, std::int64_t row_end, std::byte* data,
               std::uint32_t version) const;
-  void apply_pending(const Weight& w);
+  bool on_device(int unit) const {
+    return device_ != nullptr && placement_.units[static_cast<std::size_t>(unit)].tier == Tier::resident;
+  }
+  void store_values(int unit, std::byte* to, std::span<const float> values, Storage storage);
+  void count_samples();
   void absorbed_chunks(int begin, int end, std::uint32_t version);
   void replay_chunk(int chunk, std::uint32_t version);
 
@@ -130,6 +153,9 @@ private:
   UpdateRule rule_;
   Placement placement_;
   BlockStorage* disk_ = nullptr;
+  ComputeMemory* device_ = nullptr;
+  HostArena& host_;  // where memory of the host comes from: pinned, with a device
+  PendingUpdates* updates_ = nullptr;
   std::vector<std::shared_ptr<std::byte>> memory_;
   std::size_t memory_bytes_ = 0;
   std::vector<std::byte*> memory_of_unit_;  // null on disk
@@ -143,7 +169,18 @@ private:
   std::uint32_t first_record_ = 0;
   std::uint32_t next_ = 0;
   RoundingReport rounding_;
-  std::vector<float> gathered_;
+  // On a device: the first elements of matrices as they were before this step's update, for the rounding report.
+  struct Samples {
+    std::shared_ptr<std::byte> memory;
+    std::unique_ptr<DeviceEvent> copied;
+    std::vector<Weight> weights;  // `data`: their copies
+  };
+  Samples samples_;
+  struct GatheredRows {
+    std::shared_ptr<std::byte> host, device;  // the first: pinned, with a device alone
+    std::size_t bytes = 0;
+  };
+  GatheredRows gathered_;
   std::vector<int> by_id_;                 // of gather_rows: tokens, those of one id side by side
   std::unique_ptr<PanelScratch> scratch_;  // of apply_pending
   std::unique_ptr<UnitPipeline> pipeline_;

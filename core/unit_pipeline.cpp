@@ -20,22 +20,31 @@ constexpr std::size_t entries_a_transfer = 8;  // tasks, waits and records, at m
 }  // namespace
 
 UnitPipeline::UnitPipeline(const Placement& placement, std::vector<std::byte*> host_of_unit, BlockStorage* storage,
-                           HostArena& arena, const Options& options)
-    : placement_(placement), host_of_unit_(std::move(host_of_unit)), storage_(storage), options_(options) {
+                           HostArena& host, ComputeMemory* device, const Options& options)
+    : placement_(placement),
+      host_of_unit_(std::move(host_of_unit)),
+      storage_(storage),
+      device_(device),
+      options_(options) {
+  const auto event = [&] { return device != nullptr ? device->make_event() : nullptr; };
   bool disk = false;
   for (const Unit& u : placement.units) {
     states_.emplace_back();
     disk = disk || u.tier == Tier::disk;
+    if (u.tier == Tier::host) states_.back().last = event();
   }
-  const auto allocate = [&](const char* label, std::size_t bytes) {
-    memory_.push_back(arena.allocate(label, bytes));
+  const auto keep = [&](std::shared_ptr<std::byte> memory, std::size_t bytes) {
+    memory_.push_back(std::move(memory));
     buffer_bytes_ += bytes;
     return memory_.back().get();
   };
+  const auto allocate = [&](const char* label, std::size_t bytes) { return keep(host.allocate(label, bytes), bytes); };
   const auto add = [&](const char* label, std::size_t bytes, bool vectors) {
     for (int i = 0; bytes > 0 && i < placement.buffers; ++i) {
-      buffers_.emplace_back().vectors = vectors;
-      buffers_.back().data = allocate(label, bytes);
+      Buffer& b = buffers_.emplace_back();
+      b.vectors = vectors;
+      b.data = device != nullptr ? keep(device->allocate(label, bytes), bytes) : allocate(label, bytes);
+      b.last = event();
     }
   };
   add("distzo2::unit_buffer", placement.buffer_bytes, false);
@@ -45,6 +54,8 @@ UnitPipeline::UnitPipeline(const Placement& placement, std::vector<std::byte*> h
       const std::size_t bytes = std::max(placement.buffer_bytes, placement.vector_buffer_bytes);
       in_.emplace_back().data = allocate("distzo2::read_bounce", bytes);
       out_.emplace_back().data = allocate("distzo2::write_bounce", bytes);
+      in_.back().last = event();
+      out_.back().last = event();
     }
   expected_.reserve(2 * placement.units.size());
   compute_spans_.reserve(most_spans);
@@ -60,7 +71,14 @@ UnitPipeline::UnitPipeline(const Placement& placement, std::vector<std::byte*> h
   }
 }
 
-UnitPipeline::~UnitPipeline() = default;
+UnitPipeline::~UnitPipeline() {
+  if (device_ == nullptr) return;
+  for (auto* lane : {&read_, &upload_, &download_, &write_}) lane->reset();
+  try {
+    device_->drain();                // no copy may be under way when the buffers go
+  } catch (const std::exception&) {  // a device that has failed copies no more
+  }
+}
 
 // ---- what lanes do ----
 
@@ -76,23 +94,55 @@ void UnitPipeline::copy_slowly(std::byte* to, const std::byte* from, std::size_t
 void UnitPipeline::read_task(void* self, const LaneTask& task) {
   auto& p = *static_cast<UnitPipeline*>(self);
   const Unit& u = p.unit_at(task.unit);
+  if (p.device_ != nullptr) p.device_->finish(*p.in_[static_cast<std::size_t>(task.bounce)].last);
   p.storage_->read(u.chunk_begin, u.chunk_end, p.host_side(task, p.in_));
 }
 
 void UnitPipeline::upload_task(void* self, const LaneTask& task) {
   auto& p = *static_cast<UnitPipeline*>(self);
+  if (p.device_ != nullptr) return p.upload_to_device(task);
   p.copy_slowly(p.buffer_at(task.buffer).data, p.host_side(task, p.in_), task.bytes);
 }
 
 void UnitPipeline::download_task(void* self, const LaneTask& task) {
   auto& p = *static_cast<UnitPipeline*>(self);
+  if (p.device_ != nullptr) return p.download_from_device(task);
   p.copy_slowly(p.host_side(task, p.out_), p.buffer_at(task.buffer).data, task.bytes);
 }
 
 void UnitPipeline::write_task(void* self, const LaneTask& task) {
   auto& p = *static_cast<UnitPipeline*>(self);
   const Unit& u = p.unit_at(task.unit);
+  if (p.device_ != nullptr) p.device_->finish(*p.out_[static_cast<std::size_t>(task.bounce)].last);
   p.storage_->write(u.chunk_begin, u.chunk_end, p.host_side(task, p.out_), task.version);
+}
+
+// On a device, what a buffer, a bounce buffer or a host unit was last used for is marked by its one event `last`: users
+// take turns, and the next one's lane waits for it.
+
+void UnitPipeline::copy_on(LaneKind lane, std::byte* to, const std::byte* from, const LaneTask& task) {
+  device_->begin_span({lane, task.unit, task.step, 0, 0, task.bytes});
+  device_->copy(lane, to, from, task.bytes);
+  device_->end_span(lane);
+}
+
+void UnitPipeline::upload_to_device(const LaneTask& task) {
+  Buffer& b = buffer_at(task.buffer);
+  const UnitState& state = states_[static_cast<std::size_t>(task.unit)];
+  if (state.last) device_->wait(LaneKind::upload, *state.last);
+  device_->wait(LaneKind::upload, *b.last);
+  copy_on(LaneKind::upload, b.data, host_side(task, in_), task);
+  device_->record(LaneKind::upload, *b.last);
+  if (task.bounce >= 0) device_->record(LaneKind::upload, *in_[static_cast<std::size_t>(task.bounce)].last);
+}
+
+void UnitPipeline::download_from_device(const LaneTask& task) {
+  Buffer& b = buffer_at(task.buffer);
+  device_->wait(LaneKind::download, *b.last);
+  copy_on(LaneKind::download, host_side(task, out_), b.data, task);
+  device_->record(LaneKind::download, *b.last);
+  device_->record(LaneKind::download, task.bounce >= 0 ? *out_[static_cast<std::size_t>(task.bounce)].last
+                                                       : *states_[static_cast<std::size_t>(task.unit)].last);
 }
 
 std::byte* UnitPipeline::host_side(const LaneTask& task, std::deque<Bounce>& bounce) {
@@ -184,37 +234,42 @@ void UnitPipeline::begin_pass(std::span<const int> order, std::uint32_t step) {
   issued_ = fits ? ahead : 0;
   taken_ = 0;
   issue();
-  compute_since_ = trace_clock();
-  compute_unit_ = -1;
+  computes(-1);
 }
 
 void UnitPipeline::end_pass(std::span<const int> next) {
-  computed_until(trace_clock());
+  computed();
   drop_expected();
   expected_.assign(next.begin(), next.end());
   ++step_;
   issue();
 }
 
-void UnitPipeline::computed_until(double now) {
-  if (compute_spans_.size() < most_spans)
-    compute_spans_.push_back({LaneKind::compute, compute_unit_, step_, compute_since_, now, 0});
+void UnitPipeline::computes(int unit) {
+  computing_ = {LaneKind::compute, unit, step_, trace_clock(), 0, 0};
+  if (device_ != nullptr) device_->begin_span(computing_);
+}
+
+void UnitPipeline::computed() {
+  if (device_ != nullptr) return device_->end_span(LaneKind::compute);
+  computing_.end = trace_clock();
+  if (compute_spans_.size() < most_spans) compute_spans_.push_back(computing_);
 }
 
 std::byte* UnitPipeline::acquire(int unit) {
   if (taken_ >= expected_.size() || expected_[taken_] != unit)
     throw Error(ExitCode::internal, "unit " + std::to_string(unit) + " is not the next of the pass");
-  computed_until(trace_clock());
+  computed();
   issue();
   if (taken_ == issued_)
     throw Error(ExitCode::internal, "unit " + std::to_string(unit) + ": more units are in use than there are buffers");
   Buffer& b = buffers_[static_cast<std::size_t>(buffer_of(unit, false))];
   b.loaded.wait(b.uses);
   rethrow();
+  if (device_ != nullptr) device_->wait(LaneKind::compute, *b.last);
   b.acquired = true;
   ++taken_;
-  compute_since_ = trace_clock();
-  compute_unit_ = unit;
+  computes(unit);
   return b.data;
 }
 
@@ -226,6 +281,7 @@ void UnitPipeline::release(int unit, bool write_back, std::uint32_t version) {
   b.unit = -1;
   b.acquired = false;
   b.given_back = ++releases_;
+  if (device_ != nullptr) device_->record(LaneKind::compute, *b.last);
   if (!write_back) {
     b.freed.set(b.uses);
   } else if (bounces(u)) {
@@ -253,6 +309,7 @@ void UnitPipeline::wait_written(int unit) {
   const UnitState& state = states_[static_cast<std::size_t>(unit)];
   state.written.wait(state.writes);
   rethrow();
+  if (state.last) device_->finish(*state.last);
 }
 
 void UnitPipeline::rethrow() {
@@ -263,10 +320,14 @@ void UnitPipeline::rethrow() {
 void UnitPipeline::drain() {
   for (auto* lane : {&read_, &upload_, &download_, &write_})
     if (*lane) (*lane)->drain();
+  if (device_ != nullptr) device_->drain();
 }
 
 void UnitPipeline::take_spans(std::vector<LaneSpan>& out) {
-  for (auto* lane : {&read_, &upload_, &download_, &write_})
+  for (auto* lane : {&read_, &write_})
+    if (*lane) (*lane)->take_spans(out);
+  if (device_ != nullptr) return device_->take_spans(out);  // on the host, upload and download only queue there
+  for (auto* lane : {&upload_, &download_})
     if (*lane) (*lane)->take_spans(out);
   out.insert(out.end(), compute_spans_.begin(), compute_spans_.end());
   compute_spans_.clear();

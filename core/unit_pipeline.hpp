@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/block_storage.hpp"
+#include "core/compute_memory.hpp"
 #include "core/host_arena.hpp"
 #include "core/lane.hpp"
 #include "core/placement.hpp"
@@ -18,15 +19,18 @@ namespace distzo2 {
 
 /// Moves a model's streamed units through a few reused buffers: read | upload | compute | download | write (design
 /// section 4). The calling thread is the compute lane; it waits for a unit that is not there yet and for nothing else.
-/// Where compute and store share a memory, a disk unit is read straight into its buffer.
+/// Where compute and store share a memory, a disk unit is read straight into its buffer. On a device the lanes upload
+/// and download only queue copies there, in the same order; the calling thread waits until a unit's upload is queued,
+/// and the device's compute lane until it is done.
 class UnitPipeline {
 public:
   struct Options {
     double link_bytes_per_s = 0;  // slows uploads and downloads down to this, for tests; 0: as fast as it goes
   };
   /// `host_of_unit[u]`: the bytes of a unit of the tier host, else null. `storage` serves units of the tier disk.
-  UnitPipeline(const Placement& placement, std::vector<std::byte*> host_of_unit, BlockStorage* storage,
-               HostArena& arena, const Options& options);
+  /// `device`: where it computes; null: on the host. Memory of the host is from `host`.
+  UnitPipeline(const Placement& placement, std::vector<std::byte*> host_of_unit, BlockStorage* storage, HostArena& host,
+               ComputeMemory* device, const Options& options);
   ~UnitPipeline();
 
   /// The streamed units of the pass that begins, in the order in which they will be acquired. What was fetched ahead
@@ -55,25 +59,32 @@ private:
     bool acquired = false;
     std::uint64_t given_back = 0;  // the how-manieth release it was
     std::uint64_t uses = 0;        // `loaded` reaches it when the unit has arrived, `freed` when it may be overwritten
-    Event loaded, freed;
+    Event loaded, freed;           // on a device: when that is queued, and `last` marks it there
+    std::unique_ptr<DeviceEvent> last;
   };
   struct Bounce {  // host side of a disk unit whose buffer is on a device
     std::byte* data = nullptr;
     std::uint64_t uses = 0;
     Event filled, emptied;
+    std::unique_ptr<DeviceEvent> last;  // the device's copy from it or into it
   };
   struct UnitState {
     std::uint64_t writes = 0;
     Event written;
+    std::unique_ptr<DeviceEvent> last;  // of a host unit: the device's copy into it
   };
   static void read_task(void* self, const LaneTask& task);
   static void upload_task(void* self, const LaneTask& task);
   static void download_task(void* self, const LaneTask& task);
   static void write_task(void* self, const LaneTask& task);
   void copy_slowly(std::byte* to, const std::byte* from, std::size_t bytes) const;
+  void upload_to_device(const LaneTask& task);
+  void download_from_device(const LaneTask& task);
+  void copy_on(LaneKind lane, std::byte* to, const std::byte* from, const LaneTask& task);
   std::byte* host_side(const LaneTask& task, std::deque<Bounce>& bounce);
   Buffer& buffer_at(int i) { return buffers_[static_cast<std::size_t>(i)]; }
-  void computed_until(double now);
+  void computes(int unit);
+  void computed();
   void issue();
   void drop_expected();
   int free_buffer(bool vectors) const;
@@ -86,6 +97,7 @@ private:
   const Placement& placement_;
   std::vector<std::byte*> host_of_unit_;
   BlockStorage* storage_;
+  ComputeMemory* device_;
   Options options_;
   std::vector<std::shared_ptr<std::byte>> memory_;
   std::size_t buffer_bytes_ = 0;
@@ -98,8 +110,7 @@ private:
   std::size_t taken_ = 0, issued_ = 0;  // expected_[taken_, issued_) have a buffer
   std::uint32_t step_ = 0;
   std::vector<LaneSpan> compute_spans_;
-  double compute_since_ = -1;
-  int compute_unit_ = -1;
+  LaneSpan computing_;
   std::optional<Lane> read_, upload_, download_, write_;
 };
 
