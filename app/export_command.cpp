@@ -47,6 +47,7 @@ ExitCode export_command(const ExportOptions& options) {
   if (engine->store().digest() != found.header.theta0_digest)
     throw Error(ExitCode::file,
                 fmt::format("{}: its weights are not those that {} began with", base.string(), file.string()));
+  check_same_decay(found.header, decay_mask_digest(engine->store().table()), file);
   if (found.torn && !options.json)
     fmt::print("note      {}: what stands after step {} is not whole and is left out\n", file.string(), last);
   found.steps.resize(step);

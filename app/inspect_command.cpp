@@ -51,6 +51,7 @@ Json trajectory_object(const Trajectory& t) {
           {"epsilon", h.step.epsilon},
           {"directions", h.step.directions},
           {"theta0_digest", fmt::format("{:016x}", h.theta0_digest)},
+          {"decay_mask", h.decay_mask ? Json(fmt::format("{:016x}", *h.decay_mask)) : Json()},
           {"mathematical_keys", h.mathematical_keys},
           {"arithmetic", h.fingerprint},
           {"torn", t.torn},

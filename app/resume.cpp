@@ -41,6 +41,7 @@ TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& da
   h.theta0_digest = theta0_digest;
   h.deck_digest = mathematical_digest(config);
   h.data_digest = data.train->digest;
+  h.decay_mask = decay_mask_digest(engine.store().table());
   h.mathematical_keys = text_of(mathematical_keys(config));
   h.fingerprint = engine.arithmetic_fingerprint();
   return h;
@@ -55,6 +56,13 @@ void check_same_mathematics(const TrajectoryHeader& was, const RunConfig& config
                fmt::join(mathematical_differences(mathematical_keys(config), keys_of(was.mathematical_keys)), "; ")));
 }
 
+void check_same_decay(const TrajectoryHeader& was, std::uint64_t mask, const std::filesystem::path& trajectory) {
+  if (was.decay_mask && *was.decay_mask != mask)
+    throw Error(ExitCode::file, fmt::format("{}: decay mask {:016x} in its header; accepted is {:016x}, the mask of "
+                                            "this model's matrices",
+                                            trajectory.string(), *was.decay_mask, mask));
+}
+
 std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& now, const RunConfig& config,
                            const std::filesystem::path& trajectory) {
   check_same_mathematics(was, config, trajectory);
@@ -65,6 +73,7 @@ std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& 
                                    config.model.random() ? config.model.shape : config.model.folder.string()));
   if (was.data_digest != now.data_digest)
     refuse(trajectory, "the training examples are not those that the run began with");
+  check_same_decay(was, now.decay_mask.value(), trajectory);
   if (was.fingerprint == now.fingerprint) return {};
   return fmt::format(
       "the arithmetic changed from \"{}\" to \"{}\": losses can differ in their last bits from an "

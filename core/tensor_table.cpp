@@ -4,7 +4,10 @@
 #include "core/error.hpp"
 #include "core/round_up.hpp"
 
+#include <xxhash.h>
+
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace distzo2 {
@@ -49,6 +52,19 @@ TensorTable make_tensor_table(const std::vector<std::vector<TensorSpec>>& blocks
     table.blocks.push_back(block);
   }
   return table;
+}
+
+std::uint64_t decay_mask_digest(const TensorTable& table) {
+  static_assert(std::endian::native == std::endian::little, "hashed as they stand in memory");
+  std::vector<std::int64_t> bounds;  // of runs: begin, end, begin, end, ...
+  for (const Tensor& t : table.tensors) {
+    if (!t.matrix) continue;
+    if (bounds.empty() || bounds.back() != t.first)
+      bounds.insert(bounds.end(), {t.first, t.first + t.size()});
+    else
+      bounds.back() += t.size();
+  }
+  return XXH3_64bits(bounds.data(), bounds.size() * sizeof bounds[0]);
 }
 
 int find_tensor(const TensorTable& table, std::string_view name) {

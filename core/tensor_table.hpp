@@ -58,6 +58,10 @@ inline bool is_decoder(const TensorTable& table, int block) {
   return block > 0 && block + 1 < static_cast<int>(table.blocks.size());
 }
 
+/// XXH3-64 of the decay mask: of the runs of decayed global indices, begin and end as 64-bit integers, little-endian,
+/// ascending, neighbours joined. It is the mask's alone: how it is cut into tensors does not matter.
+std::uint64_t decay_mask_digest(const TensorTable& table);
+
 /// Index of the tensor with this name, or -1.
 int find_tensor(const TensorTable& table, std::string_view name);
 

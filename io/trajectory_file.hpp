@@ -26,8 +26,11 @@ struct TrajectoryHeader {
   std::uint64_t theta0_digest = 0;  // of the base model as imported
   std::uint64_t deck_digest = 0;    // of the deck's mathematical keys
   std::uint64_t data_digest = 0;    // of the training examples' tokens
-  std::string mathematical_keys;    // "key: value" lines, so that a difference can be named
-  std::string fingerprint;          // arithmetic of the machine that began the run
+  /// decay_mask_digest of the parameters. Files of format version 1 have none: their mask is every tensor of two or
+  /// more dimensions, as the model's table then and now has it.
+  std::optional<std::uint64_t> decay_mask;
+  std::string mathematical_keys;  // "key: value" lines, so that a difference can be named
+  std::string fingerprint;        // arithmetic of the machine that began the run
 };
 
 /// theta's digest at a step: after records 0 .. t - 1.

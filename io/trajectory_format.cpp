@@ -14,7 +14,7 @@ namespace distzo2 {
 namespace {
 
 constexpr std::string_view magic = "ZOJ1";
-constexpr std::uint32_t format_version = 1;
+constexpr std::uint32_t format_version = 2, oldest_version = 1;
 constexpr std::uint32_t header_limit = 1U << 20;
 constexpr int directions_limit = 1 << 16;
 enum RecordKind : std::uint32_t { step_record = 1, digest_record = 2 };
@@ -91,7 +91,7 @@ E enumerator(std::uint8_t value, E last, const char* what, const std::string& na
   return static_cast<E>(value);
 }
 
-TrajectoryHeader decode_header(std::string_view body, const std::string& name) {
+TrajectoryHeader decode_header(std::string_view body, std::uint32_t version, const std::string& name) {
   Taker in(body);
   TrajectoryHeader h;
   h.generator = in.take<std::uint32_t>();
@@ -107,6 +107,7 @@ TrajectoryHeader decode_header(std::string_view body, const std::string& name) {
   h.theta0_digest = in.take<std::uint64_t>();
   h.deck_digest = in.take<std::uint64_t>();
   h.data_digest = in.take<std::uint64_t>();
+  if (version > 1) h.decay_mask = in.take<std::uint64_t>();
   h.mathematical_keys = in.text();
   h.fingerprint = in.text();
   if (!in.good() || !in.rest().empty())
@@ -152,6 +153,7 @@ std::string encode_header(const TrajectoryHeader& h) {
   put(body, h.theta0_digest);
   put(body, h.deck_digest);
   put(body, h.data_digest);
+  put(body, h.decay_mask.value());
   put(body, h.mathematical_keys);
   put(body, h.fingerprint);
   std::string out(magic);
@@ -196,8 +198,8 @@ Trajectory decode_trajectory(std::string_view bytes, const std::string& name) {
   in.take<std::uint32_t>();
   const auto version = in.take<std::uint32_t>();
   const auto length = in.take<std::uint32_t>();
-  if (in.good() && version != format_version)
-    throw bad(fmt::format("format version {}; this program reads {}", version, format_version));
+  if (in.good() && (version < oldest_version || version > format_version))
+    throw bad(fmt::format("format version {}; this program reads {} to {}", version, oldest_version, format_version));
   if (!in.good() || length > header_limit || in.rest().size() < length + sizeof(std::uint64_t))
     throw bad("the header is cut short");
   const std::size_t start = bytes.size() - in.rest().size() + length + sizeof(std::uint64_t);
@@ -205,7 +207,7 @@ Trajectory decode_trajectory(std::string_view bytes, const std::string& name) {
   if (seal.take<std::uint64_t>() != hash(bytes.substr(0, start - sizeof(std::uint64_t))))
     throw bad("the header's checksum does not fit");
   Trajectory found;
-  found.header = decode_header(in.rest().substr(0, length), name);
+  found.header = decode_header(in.rest().substr(0, length), version, name);
   found.whole_bytes = start;
 
   // 2. The records, until one is not whole. Where whole ones follow it, that is damage. Where none does, it is a torn

@@ -11,11 +11,13 @@ namespace distzo2 {
 
 // The bytes of trajectory.zoj, little-endian:
 //   header: magic "ZOJ1", u32 format version, u32 length of what follows, fields, strings (u32 length, bytes), u64 XXH3
+//           version 1, which is still read, has no u64 decay mask between the data's digest and the strings
 //   record: u32 kind (1 step, 2 digest), u32 t, then
 //     step:   f64 lr, f32 wd, f32 c[q], f64 g[q], f64 g_raw[q], f64 L[E], padding
 //     digest: u64 digest, padding
 //     u64 XXH3-64 of the bytes before. One size for both: 64 bytes for q = 1.
 
+/// In the newest version; the header of a file of version 1 (no decay mask) cannot be written.
 std::string encode_header(const TrajectoryHeader& header);
 std::string encode_record(const TrajectoryHeader& header, const StepRecord& record);
 std::string encode_record(const TrajectoryHeader& header, const DigestRecord& record);

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <cstdint>
 #include <limits>
@@ -48,6 +49,22 @@ TEST(TensorTable, finds_tensors_by_name) {
   const TensorTable table = make_tensor_table({{{"x", 2, 2, true}}, {{"y", 1, 2, false}}});
   EXPECT_EQ(find_tensor(table, "y"), 1);
   EXPECT_EQ(find_tensor(table, "z"), -1);
+}
+
+TEST(TensorTable, has_a_decay_mask_of_the_runs_of_decayed_indices) {
+  const TensorTable table = make_tensor_table(
+      {{{"a", 100, 50, true}, {"b", 2, 3, true}, {"norm", 1, 3, false}}, {{"c", 4, 4, true}, {"bias", 1, 7, false}}});
+  const unsigned char runs[32] = {0, 0,    0, 0, 0, 0, 0, 0, 0x8E, 0x13, 0, 0, 0, 0, 0, 0,   // 0 to 5006
+                                  0, 0x30, 0, 0, 0, 0, 0, 0, 0x10, 0x30, 0, 0, 0, 0, 0, 0};  // 12288 to 12304
+  EXPECT_EQ(decay_mask_digest(table), XXH3_64bits(runs, sizeof runs));
+  // The same mask in other tensors, and other masks.
+  const auto of = [](const TensorSpec& first, bool last) {
+    return decay_mask_digest(make_tensor_table({{first, {"norm", 1, 3, false}}, {{"c", 8, 2, last}}}));
+  };
+  EXPECT_EQ(of({"a", 1, 5006, true}, true), decay_mask_digest(table));
+  EXPECT_NE(of({"a", 1, 5005, true}, true), decay_mask_digest(table));
+  EXPECT_NE(of({"a", 1, 5006, true}, false), decay_mask_digest(table));
+  EXPECT_NE(of({"a", 1, 5006, false}, true), decay_mask_digest(table));
 }
 
 TEST(TensorTable, refuses_shapes_that_would_wrap) {

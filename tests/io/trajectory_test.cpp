@@ -3,6 +3,7 @@
 #include "io/trajectory_file.hpp"
 #include "io/trajectory_format.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,6 +28,7 @@ TrajectoryHeader header(int directions = 1, Difference difference = Difference::
   h.theta0_digest = 0x0123456789abcdefULL;
   h.deck_digest = 0xfedcba9876543210ULL;
   h.data_digest = 42;
+  h.decay_mask = 0x1122334455667788ULL;
   h.mathematical_keys = "zo/seed: 1\nzo/epsilon: 0.001\n";
   h.fingerprint = "a library, an instruction set";
   return h;
@@ -84,6 +86,7 @@ TEST(TrajectoryFormat, gives_back_what_was_written) {
       EXPECT_EQ(found.header.theta0_digest, h.theta0_digest);
       EXPECT_EQ(found.header.deck_digest, h.deck_digest);
       EXPECT_EQ(found.header.data_digest, h.data_digest);
+      EXPECT_EQ(found.header.decay_mask, h.decay_mask);
       EXPECT_EQ(found.header.mathematical_keys, h.mathematical_keys);
       EXPECT_EQ(found.header.fingerprint, h.fingerprint);
       ASSERT_EQ(found.steps.size(), 4U);
@@ -184,14 +187,33 @@ TEST(TrajectoryFormat, refuses_files_of_other_kinds_and_versions) {
   expect_contains(file_error([] { decode_trajectory("", "a"); }), "a: not a trajectory");
   expect_contains(file_error([] { decode_trajectory("PK\3\4 and more", "a"); }), "a: not a trajectory");
   std::string newer = file_of(h, 1);
-  newer[4] = 2;
-  expect_contains(file_error([&] { decode_trajectory(newer, "a"); }), "format version 2; this program reads 1");
+  for (const int version : {0, 3}) {
+    newer[4] = static_cast<char>(version);
+    expect_contains(file_error([&] { decode_trajectory(newer, "a"); }),
+                    "format version " + std::to_string(version) + "; this program reads 1 to 2");
+  }
   TrajectoryHeader other = h;
   other.generator = generator_version + 1;
   expect_contains(file_error([&] { decode_trajectory(encode_header(other), "a"); }), "of the generator");
   other = h;
   other.step.directions = 0;
   expect_contains(file_error([&] { decode_trajectory(encode_header(other), "a"); }), "0 directions");
+}
+
+TEST(TrajectoryFormat, reads_the_files_of_version_1_that_are_kept) {
+  for (const char* seed : {"seed1", "seed2", "seed3"}) {
+    const auto run = std::filesystem::path(DISTZO2_SOURCE_DIR) / "results/smollm2_sst2" / seed;
+    const std::string bytes = file_bytes(run / "trajectory.zoj");
+    ASSERT_EQ(bytes.substr(0, 8), std::string("ZOJ1\1\0\0\0", 8));
+    const Trajectory found = decode_trajectory(bytes, seed);
+    EXPECT_FALSE(found.header.decay_mask.has_value());
+    EXPECT_EQ(found.header.rule.kind, DirectionKind::rademacher);
+    EXPECT_EQ(found.header.step.epsilon, 1e-3);
+    EXPECT_EQ(found.steps.size(), 1200U);
+    EXPECT_FALSE(found.torn);
+    expect_contains(file_bytes(run / "summary.json"),
+                    fmt::format("\"trajectory_digest\": \"{:016x}\"", trajectory_digest(found.steps)));
+  }
 }
 
 TEST(TrajectoryDigest, is_over_steps_g_and_losses_alone) {
