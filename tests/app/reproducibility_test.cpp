@@ -31,22 +31,31 @@ void expect_other_run(const json& a, const json& b) {
   EXPECT_NE(a.at("trajectory_digest"), b.at("trajectory_digest"));
 }
 
+/// What 16 bits can be used for, beside fp32 throughout.
+const std::vector<std::vector<std::string>> precisions{
+    {}, {"precision/compute=bf16"}, {"precision/storage=bf16"}, {"precision/compute=bf16", "precision/storage=bf16"}};
+
 TEST(Reproducibility, a_run_has_the_same_bits_on_1_2_and_3_threads) {
   for (const char* model : {"llama_untied", "opt_350m", "qwen3"}) {
-    SCOPED_TRACE(model);
     const TinyProject project(model);
-    const std::vector<std::string> sets{"zo/steps=6", "output/evaluate every=0"};
-    const json one = project.trained(sets);
-    const auto on_threads = [&](const std::string& count) {
-      return project.trained({"zo/steps=6", "output/evaluate every=0", "output/folder=on" + count}, {},
-                             {.environment = {"OMP_NUM_THREADS=" + count, "OMP_WAIT_POLICY=passive"}});
-    };
-    expect_same_run(one, on_threads("2"));
-    expect_same_run(one, on_threads("3"));
-    fs::remove_all(project.path("on3"));
-    expect_same_run(
-        one, project.trained({"zo/steps=6", "output/evaluate every=0", "output/folder=on3", "parallel/threads=3"}, {},
-                             {.environment = {"OMP_NUM_THREADS", "OMP_WAIT_POLICY=passive"}}));
+    std::vector<json> seen;
+    for (const std::vector<std::string>& precision : precisions) {
+      SCOPED_TRACE(testing::Message() << model << testing::PrintToString(precision));
+      const auto run = [&](const std::string& folder, const std::string& threads, const std::string& variable) {
+        fs::remove_all(project.path(folder));
+        std::vector<std::string> sets{"zo/steps=6", "output/evaluate every=0", "output/folder=" + folder};
+        if (!threads.empty()) sets.push_back("parallel/threads=" + threads);
+        sets.insert(sets.end(), precision.begin(), precision.end());
+        const std::string word = variable.empty() ? "OMP_NUM_THREADS" : "OMP_NUM_THREADS=" + variable;
+        return project.trained(sets, {}, {.environment = {word, "OMP_WAIT_POLICY=passive"}});
+      };
+      const json one = run("run", "", "1");
+      expect_same_run(one, run("on2", "", "2"));
+      expect_same_run(one, run("on3", "", "3"));
+      if (precision.empty()) expect_same_run(one, run("on3", "3", ""));
+      for (const json& other : seen) expect_other_run(one, other);  // each precision is one of its own
+      seen.push_back(one);
+    }
   }
 }
 
@@ -78,30 +87,32 @@ TEST(Reproducibility, a_trajectory_gives_the_same_theta_on_every_instruction_set
 
 TEST(Reproducibility, the_order_of_a_batch_changes_no_bit) {
   for (const char* name : {"llama_tied", "opt", "qwen3"}) {
-    for (const Objective objective : {Objective::classification, Objective::language_model}) {
-      SCOPED_TRACE(name);
-      const TinyProject project(name);
-      const RunConfig config = read_run_config(project.path("deck.yaml"));
+    const TinyProject project(name);
+    for (const std::vector<std::string>& precision : precisions) {
+      const RunConfig config = read_run_config(project.path("deck.yaml"), precision);
       const ModelConfig model = read_model_config(config.model.folder);
       const LoadedData data = load_data(config, model, Sets::all);
-      const auto engine = load_engine(config.model.folder, update_rule(config), Compute::fp32, false);
+      const auto engine = load_engine(config.model.folder, update_rule(config), config.precision.compute, false);
       const std::vector<Example>& examples = data.train->examples;
       constexpr std::uint32_t size = 13;
       std::vector<std::uint32_t> batch(size);
       std::iota(batch.begin(), batch.end(), 5U);
       const Perturbation step{7, 3, DirectionKind::gaussian, step_evaluations(Difference::central, 2, 1e-2)};
       const Share all = share({1, 1, PertpOrder::inner, 4, size}, 0);
-      const StepLosses straight = compute_losses(*engine, examples, batch, all, step, objective).share;
-      std::vector<std::uint32_t> order(size);
-      std::iota(order.begin(), order.end(), 0U);
-      for (int i = 0; i < 5; ++i) {
-        std::rotate(order.begin(), order.begin() + 4, order.end());
-        std::swap(order[static_cast<std::size_t>(i)], order[9]);
-        const StepLosses shuffled = compute_losses(*engine, examples, batch, all, step, objective, order).share;
-        EXPECT_EQ(shuffled.losses, straight.losses);
-        EXPECT_EQ(shuffled.counts, straight.counts);
+      for (const Objective objective : {Objective::classification, Objective::language_model}) {
+        SCOPED_TRACE(testing::Message() << name << testing::PrintToString(precision));
+        const StepLosses straight = compute_losses(*engine, examples, batch, all, step, objective).share;
+        std::vector<std::uint32_t> order(size);
+        std::iota(order.begin(), order.end(), 0U);
+        for (int i = 0; i < 5; ++i) {
+          std::rotate(order.begin(), order.begin() + 4, order.end());
+          std::swap(order[static_cast<std::size_t>(i)], order[9]);
+          const StepLosses shuffled = compute_losses(*engine, examples, batch, all, step, objective, order).share;
+          EXPECT_EQ(shuffled.losses, straight.losses);
+          EXPECT_EQ(shuffled.counts, straight.counts);
+        }
+        EXPECT_NE(straight.losses.front(), straight.losses.back());
       }
-      EXPECT_NE(straight.losses.front(), straight.losses.back());
     }
   }
 }
