@@ -142,12 +142,16 @@ void expect_record(const Case& c, const StepRecord& record, const json& wanted) 
   }
 }
 
-/// |theta - reference| <= sum over the steps of lr |dg| |z| / q, dg being the deviation of g found, plus 2 ulp a step
-/// of the largest number that entered the sum.
+/// The distance of this number's neighbours.
+double ulp(float x) {
+  const float size = std::abs(x);
+  return static_cast<double>(std::nextafter(size, std::numeric_limits<float>::infinity())) - static_cast<double>(size);
+}
+
+/// |theta - reference| <= sum over the steps of lr |dg| |z| / q, dg being the deviation of g found, plus 2 ulp a step.
 void expect_theta(Case& c, const std::vector<StepRecord>& records) {
   const std::vector<float> wanted = read_floats("theta_" + c.data["name"].get<std::string>() + ".bin");
   const auto fill = c.kind == DirectionKind::gaussian ? simd_kernels().fill_gaussian : simd_kernels().fill_rademacher;
-  const double epsilon = std::numeric_limits<float>::epsilon();
   std::size_t at = 0;
   double moved = 0.0;
   for (std::size_t i = 0; i < c.engine.store().table().tensors.size(); ++i) {
@@ -156,7 +160,7 @@ void expect_theta(Case& c, const std::vector<StepRecord>& records) {
     std::vector<float> theta(size);
     std::vector<float> z(size);
     std::vector<double> allowed(size, 0.0);
-    std::vector<double> scale(size, 0.0);
+    std::vector<double> scale(size, 0.0);  // how far the steps move theta
     c.engine.store().read(static_cast<int>(i), 0, theta);
     ASSERT_LE(at + size, wanted.size());
     for (const StepRecord& record : records) {
@@ -172,9 +176,8 @@ void expect_theta(Case& c, const std::vector<StepRecord>& records) {
       }
     }
     for (std::size_t j = 0; j < size; ++j) {
-      const double ulp = epsilon * (std::abs(wanted[at + j]) + scale[j]);
-      ASSERT_NEAR(theta[j], wanted[at + j], allowed[j] + 2.0 * ulp * static_cast<double>(records.size()))
-          << tensor.name << ", element " << j;
+      const double ulps = 2.0 * ulp(wanted[at + j]) * static_cast<double>(records.size());
+      ASSERT_NEAR(theta[j], wanted[at + j], allowed[j] + ulps) << tensor.name << ", element " << j;
       moved = std::max(moved, scale[j]);
     }
     at += size;
