@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The demo learns from its deck, whatever the seed.
+#include "core/clock.hpp"
 #include "tests/full/record_result.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/tiny_project.hpp"
@@ -20,10 +21,14 @@ TEST(Demo, learns_from_guessing_with_three_seeds) {
     SCOPED_TRACE("seed " + seed);
     const std::filesystem::path run = runs.path() / seed;
     const std::string deck = std::string(DISTZO2_SOURCE_DIR) + "/inputs/quickstart.yaml";
+    const auto start = Clock::now();
     const ProgramResult result =
         run_program(train_words(deck, {"zo/seed=" + seed, "output/folder=" + run.string()}), {.time_limit_s = 600});
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    record_result("demo, seed " + seed, {{"first_step_s", first_step_s(result.out)}});
+    nlohmann::ordered_json measured;
+    expect_within(measured, "training", seconds_since(start), 120);
+    expect_within(measured, "first_step", first_step_s(result.out), 0.5);
+    record_result("demo, seed " + seed, measured);
     const auto summary = nlohmann::json::parse(std::ifstream(run / "summary.json"));
     for (const char* when : {"initial", "final"}) {
       const auto& confusion = summary[when]["confusion"];  // right * 2 + predicted
