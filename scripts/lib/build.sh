@@ -13,9 +13,11 @@ build_preset() {
   cmake --build "$root/build/$preset" -j "$jobs" --target "$target"
 }
 
-# run_tests PRESET LABELS: failed tests show their output; the last lines are ctest's summary, kept in tests.log too.
+# run_tests PRESET LABELS OPTIONS...: failed tests show their output; the last lines are ctest's summary, kept in tests.log too.
 # Several programs of several threads share the cores here: threads that wait must not spin.
 run_tests() {
-  OMP_WAIT_POLICY=passive ctest --test-dir "$root/build/$1" -L "$2" -j "$jobs" --output-on-failure --no-tests=error --timeout 600 |
-    tee "$root/build/$1/tests.log"
+  local preset=$1 labels=$2
+  shift 2
+  OMP_WAIT_POLICY=passive ctest --test-dir "$root/build/$preset" -L "$labels" -j "$jobs" --output-on-failure \
+    --no-tests=error --timeout 600 "$@" | tee "$root/build/$preset/tests.log"
 }
