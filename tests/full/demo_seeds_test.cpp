@@ -28,8 +28,9 @@ TEST(Demo, learns_from_guessing_with_three_seeds) {
     nlohmann::ordered_json measured;
     expect_within(measured, "training", seconds_since(start), 120);
     expect_within(measured, "first_step", first_step_s(result.out), 0.5);
-    record_result("demo, seed " + seed, measured);
     const auto summary = nlohmann::json::parse(std::ifstream(run / "summary.json"));
+    for (const char* when : {"initial", "final"}) measured[std::string(when) + "_accuracy"] = summary[when]["accuracy"];
+    record_result("demo, seed " + seed, measured);
     for (const char* when : {"initial", "final"}) {
       const auto& confusion = summary[when]["confusion"];  // right * 2 + predicted
       EXPECT_GE(summary[when]["examples"].get<int>(), 1000);
