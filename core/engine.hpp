@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "core/device_memory.hpp"
 #include "core/model_config.hpp"
 #include "core/packed_batch.hpp"
 #include "core/parameter_store.hpp"
+#include "core/pass_times.hpp"
 #include "core/perturbation.hpp"
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 
 namespace distzo2 {
 
-/// Where the time of passes went since the last call (bench step). Weights, GEMM and products are means over threads.
-struct PassTimes {
-  double weights_s = 0;    // z, the deferred update, perturbed panels
-  double gemm_s = 0;       // multiplying, writing the results, the head's softmax
-  double product_s = 0;    // of gemm_s, the products alone, after time_products()
-  double attention_s = 0;  // wall time
-  double norm_s = 0;       // wall time
-  double gemm_flop = 0;
-};
-
 /// The tensors of a model, as its family lays them out.
 TensorTable tensor_table(const ModelConfig& config);
+
+class Backend;        // core/backend.hpp
+struct BackendSetup;  // the same
+
+/// What computes where it is not the host's threads.
+struct EngineDevice {
+  std::function<std::unique_ptr<Backend>(const BackendSetup&)> make_backend;
+  BatchShape largest;  // its buffers are made for it
+  bool reproducible = true;
+};
 
 /// A model with its parameters and scratch memory: runs all evaluations of a batch forward together, stage by stage.
 class Engine {
@@ -31,7 +34,7 @@ public:
   Engine(ModelConfig config, UpdateRule rule, Compute compute);
   /// Parameters on the tiers that `placement` says (of `make_units`); `disk` as ParameterStore takes it.
   Engine(ModelConfig config, UpdateRule rule, Compute compute, const Placement& placement, BlockStorage* disk,
-         const UnitPipeline::Options& options = {});
+         const UnitPipeline::Options& options = {}, const EngineDevice& device = {});
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

@@ -10,7 +10,7 @@ namespace distzo2 {
 enum class Storage : std::uint8_t { fp32, bf16, fp16 };
 
 /// C of the design: the type of the two inputs of a matrix product; accumulation is always fp32.
-enum class Compute : std::uint8_t { fp32, bf16 };
+enum class Compute : std::uint8_t { fp32, bf16, fp16 };
 
 /// How an updated parameter is rounded to 16-bit storage.
 enum class Rounding : std::uint8_t { stochastic, nearest };
@@ -27,6 +27,12 @@ enum class Objective : std::uint8_t { language_model, classification };
 
 constexpr std::size_t bytes_of(Storage s) {
   return s == Storage::fp32 ? 4 : 2;
+}
+constexpr std::size_t bytes_of(Compute c) {
+  return c == Compute::fp32 ? 4 : 2;
+}
+constexpr const char* name_of(Compute c) {
+  return c == Compute::fp32 ? "fp32" : c == Compute::bf16 ? "bf16" : "fp16";
 }
 
 }  // namespace distzo2

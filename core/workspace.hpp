@@ -16,7 +16,9 @@ struct Rows {
   int features = 0;
   std::int64_t row_stride = 0;         // floats between tokens
   std::int64_t evaluation_stride = 0;  // floats between evaluations
-  float* row(int e, int token) const { return data + e * evaluation_stride + token * row_stride; }
+  KOKKOS_INLINE_FUNCTION float* row(int e, int token) const {
+    return data + e * evaluation_stride + token * row_stride;
+  }
   /// Columns [begin, begin + count) of the same rows.
   Rows columns(int begin, int count) const {
     return Rows{data + begin, evaluations, tokens, count, row_stride, evaluation_stride};

@@ -79,22 +79,22 @@ void product(float* c, int ldc, const float* a, int lda, const float* b, int ldb
   if (rows - r == 1) product_rows<1>(cr, ldc, ar, lda, b, ldb, depth, columns, add);
 }
 
-void copy_row(float* out, const float* in, int n, bool to_bf16) {
+void copy_row(float* out, const float* in, int n, Compute compute) {
   int i = 0;
   for (; i + lane_count <= n; i += lane_count) {
     const Lanes x = load(in + i);
-    store(out + i, to_bf16 ? round_bf16(x) : x);
+    store(out + i, round_to(x, compute));
   }
   if (i < n) {
     const Lanes x = load_first(in + i, n - i);
-    store_first(out + i, to_bf16 ? round_bf16(x) : x, n - i);
+    store_first(out + i, round_to(x, compute), n - i);
   }
 }
 
 /// Keys of [first, first + n) of the span's key list (prefix, then own range), transposed and zero up to `columns`, and
 /// their values.
 void load_keys(const Tile& t, const Rows& k, const Rows& v, int evaluation, const AttentionSpan& s, int kv_column,
-               int head_dim, int first, int n, int columns, bool to_bf16) {
+               int head_dim, int first, int n, int columns, Compute compute) {
   const int prefix = s.prefix_end - s.prefix_begin;
   for (int begin = 0; begin < columns; begin += lane_count) {
     for (int i = 0; i < lane_count; ++i) {
@@ -105,10 +105,10 @@ void load_keys(const Tile& t, const Rows& k, const Rows& v, int evaluation, cons
         continue;
       }
       const int token = index < prefix ? s.prefix_begin + index : s.query_begin + index - prefix;
-      copy_row(key, k.row(evaluation, token) + kv_column, head_dim, to_bf16);
+      copy_row(key, k.row(evaluation, token) + kv_column, head_dim, compute);
       std::fill(key + head_dim, key + t.width, 0.0F);
       float* const value = t.values + (begin + i) * t.width;
-      copy_row(value, v.row(evaluation, token) + kv_column, head_dim, to_bf16);
+      copy_row(value, v.row(evaluation, token) + kv_column, head_dim, compute);
       std::fill(value + head_dim, value + t.width, 0.0F);
     }
     for (int d = 0; d < t.width; d += lane_count) {
@@ -121,7 +121,7 @@ void load_keys(const Tile& t, const Rows& k, const Rows& v, int evaluation, cons
 }
 
 /// Scores of one row to exp(score - largest), masked beyond `visible`; rescales what the row has summed up so far.
-void softmax_row(const Tile& t, int row, int visible, int columns, float scale, bool to_bf16) {
+void softmax_row(const Tile& t, int row, int visible, int columns, float scale, Compute compute) {
   float* const s = t.scores + row * key_tile;
   constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
   for (int j = std::max(0, visible); j < columns; ++j) s[j] = minus_infinity;
@@ -137,7 +137,7 @@ void softmax_row(const Tile& t, int row, int visible, int columns, float scale, 
   for (int j = 0; j < columns; j += lane_count) {
     const Lanes p = exp(load(s + j) - broadcast(now));
     sums += p;
-    store(s + j, to_bf16 ? round_bf16(p) : p);
+    store(s + j, round_to(p, compute));
   }
   const float keep = exp(broadcast(before - now))[0];
   t.largest[row] = now;
@@ -151,16 +151,20 @@ void softmax_row(const Tile& t, int row, int visible, int columns, float scale, 
 
 }  // namespace
 
+AttentionShape attention_shape(const ModelConfig& config) {
+  return {static_cast<int>(config.heads), static_cast<int>(config.kv_heads), static_cast<int>(config.head_dim)};
+}
+
 void attention_tiles(std::vector<AttentionTile>& tiles, std::span<const AttentionSpan> spans,
-                     const AttentionShape& shape) {
+                     const AttentionShape& shape, int rows) {
   const int group = shape.heads / shape.kv_heads;
   tiles.clear();
   for (int i = 0; i < static_cast<int>(spans.size()); ++i) {
-    const int rows = (spans[i].query_end - spans[i].query_begin) * group;
-    for (int r = 0; r < rows; r += attention_rows) tiles.push_back({i, r});
+    const int span_rows = (spans[i].query_end - spans[i].query_begin) * group;
+    for (int r = 0; r < span_rows; r += rows) tiles.push_back({i, r});
   }
   const auto keys = [&](const AttentionTile& t) {
-    return spans[t.span].prefix_end - spans[t.span].prefix_begin + (t.first_row + attention_rows) / group;
+    return spans[t.span].prefix_end - spans[t.span].prefix_begin + (t.first_row + rows) / group;
   };
   std::sort(tiles.begin(), tiles.end(), [&](const AttentionTile& a, const AttentionTile& b) {
     int const ka = keys(a);
@@ -182,7 +186,6 @@ void attention(const HostExec& exec, const Rows& out, const Rows& q, const Rows&
   const int group = shape.heads / shape.kv_heads;
   const int head_dim = shape.head_dim;
   const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
-  const bool to_bf16 = compute == Compute::bf16;
   std::size_t const scratch_step = attention_scratch(head_dim);
   const int kv_heads = shape.kv_heads;
   const int units = q.evaluations * kv_heads;
@@ -205,7 +208,7 @@ void attention(const HostExec& exec, const Rows& out, const Rows& q, const Rows&
     int const thread = token.acquire();
     Tile const t = make_tile(scratch + static_cast<std::size_t>(thread) * scratch_step, head_dim);
     for (int r = 0; r < rows; ++r) {
-      copy_row(t.q + r * t.width, q.row(evaluation, s.query_begin + query_of(r)) + column_of(r), head_dim, to_bf16);
+      copy_row(t.q + r * t.width, q.row(evaluation, s.query_begin + query_of(r)) + column_of(r), head_dim, compute);
       t.largest[r] = -std::numeric_limits<float>::infinity();
       t.sum[r] = 0.0F;
       std::fill_n(t.out + r * t.width, t.width, 0.0F);
@@ -214,11 +217,11 @@ void attention(const HostExec& exec, const Rows& out, const Rows& q, const Rows&
     for (int first = 0; first < keys; first += key_tile) {
       int const n = std::min(key_tile, keys - first);
       int const columns = round_up(n, column_step);
-      load_keys(t, k, v, evaluation, s, kv_head * head_dim, head_dim, first, n, columns, to_bf16);
+      load_keys(t, k, v, evaluation, s, kv_head * head_dim, head_dim, first, n, columns, compute);
       product(t.scores, key_tile, t.q, t.width, t.keys, key_tile, rows, head_dim, columns, false);
       for (int r = 0; r < rows; ++r) {
         int const visible = std::min(n, prefix + query_of(r) + 1 - first);
-        softmax_row(t, r, visible, columns, scale, to_bf16);
+        softmax_row(t, r, visible, columns, scale, compute);
       }
       product(t.out, t.width, t.scores, key_tile, t.values, t.width, rows, n, t.width, true);
     }

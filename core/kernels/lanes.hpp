@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "core/precision.hpp"
+
 #include <immintrin.h>
 
 #include <bit>
@@ -137,6 +139,17 @@ inline Lanes round_bf16(Lanes x) {
   const WordLanes bits = std::bit_cast<WordLanes>(x);
   const WordLanes rounded = (bits + 0x7FFFU + ((bits >> 16U) & 1U)) & 0xFFFF0000U;
   return x == x ? std::bit_cast<Lanes>(rounded) : x;
+}
+
+/// The same to fp16: beyond 65,504 (rounded) to infinity, subnormals kept.
+inline Lanes round_fp16(Lanes x) {
+  return _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+/// round_C of the design.
+inline Lanes round_to(Lanes x, Compute compute) {
+  if (compute == Compute::fp32) return x;
+  return compute == Compute::bf16 ? round_bf16(x) : round_fp16(x);
 }
 
 }  // namespace distzo2

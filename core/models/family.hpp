@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "core/linear.hpp"
+#include "core/backend.hpp"
 #include "core/model_config.hpp"
 #include "core/packed_batch.hpp"
 #include "core/tensor_table.hpp"
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -13,14 +14,11 @@ namespace distzo2 {
 
 /// What a stage works on besides weights: the batch and the activations of all this rank's evaluations.
 struct StageContext {
-  const HostExec& exec;
   const ModelConfig& config;
   const PackedBatch& batch;
-  const Perturbation& perturbation;
-  Compute compute;
-  Rows hidden;                  // (evaluations, tokens, hidden): the residual stream, fp32
-  struct Activations& scratch;  // the family's other buffers, core/models/activations.hpp
-  PanelScratch& panels;
+  Backend& backend;
+  Rows hidden;                               // (evaluations, tokens, hidden): the residual stream, fp32
+  std::vector<std::int32_t>& position_rows;  // OPT: rows of the position table; kept, so that a step allocates nothing
   ParameterStore& store;  // for `linear` alone: it opens the matrices of a group, and tells what it has absorbed
 };
 

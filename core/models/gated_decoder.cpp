@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/models/gated_decoder.hpp"
 
-#include "core/kernels/elementwise.hpp"
-#include "core/kernels/norm.hpp"
-#include "core/models/activations.hpp"
+#include "core/models/stage.hpp"
 
-#include <algorithm>
 #include <string>
 
 namespace distzo2 {
@@ -54,10 +51,7 @@ TensorTable gated_table(const ModelConfig& config, bool head_norms) {
 }
 
 void gated_embedding(StageContext& ctx, std::span<const Weight> weights) {
-  prepare_batch(ctx);
-  ctx.scratch.rope.reserve(ctx.config.rope, static_cast<int>(ctx.config.head_dim),
-                           std::ranges::max(ctx.batch.positions) + 1);
-  lookup_rows(ctx.exec, ctx.hidden, ctx.batch.ids, weights[0], ctx.perturbation, false, ctx.panels);
+  ctx.backend.lookup_rows(ctx.hidden, ctx.batch.ids, weights[0], false);
 }
 
 void gated_block(StageContext& ctx, std::span<const Weight> weights, bool head_norms) {
@@ -69,8 +63,7 @@ void gated_block(StageContext& ctx, std::span<const Weight> weights, bool head_n
   const Weight &wq = weights[0], &wk = weights[1], &wv = weights[2], &wo = weights[3];
   const Weight &w_gate = weights[4], &w_up = weights[5], &w_down = weights[6];
 
-  load_vectors(ctx, weights);
-  VectorCursor vectors(ctx, 7);
+  VectorCursor vectors(ctx.backend.vectors(weights), 7);
   const float* const bq = vectors.take(c.attention_bias);
   const float* const bk = vectors.take(c.attention_bias);
   const float* const bv = vectors.take(c.attention_bias);
@@ -83,39 +76,33 @@ void gated_block(StageContext& ctx, std::span<const Weight> weights, bool head_n
   const float* const q_norm = vectors.take(head_norms);
   const float* const k_norm = vectors.take(head_norms);
 
-  const auto norm = [&](const Rows& y, const Rows& x, const float* weight, int size) {
-    ScopedTime const time(ctx.scratch.norm_s);
-    rms_norm(ctx.exec, y, x, weight, size, c.norm_eps);
-  };
-
   const Rows branch = branch_rows(ctx);
-  norm(branch, ctx.hidden, attention_norm, branch.features);
+  ctx.backend.rms_norm(branch, ctx.hidden, attention_norm, branch.features);
   const Rows qkv = wide_rows(ctx, q_features + 2 * kv_features);
   const Rows q = qkv.columns(0, q_features);
   const Rows k = qkv.columns(q_features, kv_features);
   const Rows v = qkv.columns(q_features + kv_features, kv_features);
   linear(ctx, {{q, wq, bq}, {k, wk, bk}, {v, wv, bv}}, branch);
   if (head_norms) {
-    norm(q, q, q_norm, head_dim);
-    norm(k, k, k_norm, head_dim);
+    ctx.backend.rms_norm(q, q, q_norm, head_dim);
+    ctx.backend.rms_norm(k, k, k_norm, head_dim);
   }
-  rotate(ctx.exec, qkv.columns(0, q_features + kv_features), head_dim, ctx.batch.positions, ctx.scratch.rope);
+  ctx.backend.rotate(qkv.columns(0, q_features + kv_features));
   linear(ctx, {{ctx.hidden, wo, bo, true}}, attend(ctx, qkv));
 
-  norm(branch, ctx.hidden, mlp_norm, branch.features);
+  ctx.backend.rms_norm(branch, ctx.hidden, mlp_norm, branch.features);
   const Rows mlp = wide_rows(ctx, 2 * ffn);
   const Rows gate = mlp.columns(0, ffn);
   const Rows up = mlp.columns(ffn, ffn);
   linear(ctx, {{gate, w_gate, b_gate}, {up, w_up, b_up}}, branch);
-  silu_multiply(ctx.exec, gate, up);
+  ctx.backend.silu_multiply(gate, up);
   linear(ctx, {{ctx.hidden, w_down, b_down, true}}, gate);
 }
 
 void gated_head(StageContext& ctx, std::span<const Weight> weights, std::span<const int> tokens, const Rows& out) {
-  load_vectors(ctx, weights);
-  gather_rows(ctx.exec, out, ctx.hidden, tokens);
-  const ScopedTime time(ctx.scratch.norm_s);
-  rms_norm(ctx.exec, out, out, ctx.scratch.vector_of.back(), out.features, ctx.config.norm_eps);
+  const float* const norm = ctx.backend.vectors(weights).back();
+  ctx.backend.gather_rows(out, ctx.hidden, tokens);
+  ctx.backend.rms_norm(out, out, norm, out.features);
 }
 
 int gated_head_matrix(const ModelConfig& config, const TensorTable& table) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/error.hpp"
-#include "core/kernels/elementwise.hpp"
-#include "core/kernels/norm.hpp"
-#include "core/models/activations.hpp"
 #include "core/models/families.hpp"
+#include "core/models/stage.hpp"
 
 #include <algorithm>
 #include <string>
@@ -63,29 +61,23 @@ TensorTable opt_table(const ModelConfig& c) {
   return make_tensor_table(blocks);
 }
 
-void opt_norm(StageContext& ctx, const Rows& y, const Rows& x, const float* weight, const float* bias) {
-  const ScopedTime time(ctx.scratch.norm_s);
-  layer_norm(ctx.exec, y, x, weight, bias, ctx.config.norm_eps);
-}
-
 void opt_embedding(StageContext& ctx, std::span<const Weight> weights) {
-  prepare_batch(ctx);
   std::int64_t const longest = std::ranges::max(ctx.batch.positions) + std::int64_t{1};
   if (longest > ctx.config.max_positions) {
     throw Error(ExitCode::usage, "a sequence of " + std::to_string(longest) + " tokens: the model takes at most " +
                                      std::to_string(ctx.config.max_positions) + " (max_position_embeddings)");
   }
-  std::vector<std::int32_t>& rows = ctx.scratch.position_rows;
+  std::vector<std::int32_t>& rows = ctx.position_rows;
   rows.assign(ctx.batch.positions.begin(), ctx.batch.positions.end());
   for (std::int32_t& row : rows) row += position_offset;
   if (projected(ctx.config)) {
     const Rows narrow = wide_rows(ctx, ctx.config.embed_dim);
-    lookup_rows(ctx.exec, narrow, ctx.batch.ids, weights[0], ctx.perturbation, false, ctx.panels);
+    ctx.backend.lookup_rows(narrow, ctx.batch.ids, weights[0], false);
     linear(ctx, {{ctx.hidden, weights[2]}}, narrow);
   } else {
-    lookup_rows(ctx.exec, ctx.hidden, ctx.batch.ids, weights[0], ctx.perturbation, false, ctx.panels);
+    ctx.backend.lookup_rows(ctx.hidden, ctx.batch.ids, weights[0], false);
   }
-  lookup_rows(ctx.exec, ctx.hidden, rows, weights[1], ctx.perturbation, true, ctx.panels);
+  ctx.backend.lookup_rows(ctx.hidden, rows, weights[1], true);
 }
 
 void opt_block(StageContext& ctx, std::span<const Weight> weights, int) {
@@ -94,8 +86,7 @@ void opt_block(StageContext& ctx, std::span<const Weight> weights, int) {
   const Weight &wq = weights[0], &wk = weights[1], &wv = weights[2], &wo = weights[3];
   const Weight &w1 = weights[4], &w2 = weights[5];
 
-  load_vectors(ctx, weights);
-  VectorCursor vectors(ctx, 6);
+  VectorCursor vectors(ctx.backend.vectors(weights), 6);
   const float* const bq = vectors.take(c.enable_bias);
   const float* const bk = vectors.take(c.enable_bias);
   const float* const bv = vectors.take(c.enable_bias);
@@ -110,7 +101,7 @@ void opt_block(StageContext& ctx, std::span<const Weight> weights, int) {
   // 350m reads the residual stream as it is and normalises it after each addition.
   const Rows branch = branch_rows(ctx);
   const Rows input = c.norm_before ? branch : ctx.hidden;
-  if (c.norm_before) opt_norm(ctx, branch, ctx.hidden, attention_norm, attention_norm_bias);
+  if (c.norm_before) ctx.backend.layer_norm(branch, ctx.hidden, attention_norm, attention_norm_bias);
   const Rows qkv = wide_rows(ctx, 3 * hidden);
   linear(ctx,
          {{qkv.columns(0, hidden), wq, bq},
@@ -118,26 +109,26 @@ void opt_block(StageContext& ctx, std::span<const Weight> weights, int) {
           {qkv.columns(2 * hidden, hidden), wv, bv}},
          input);
   linear(ctx, {{ctx.hidden, wo, bo, true}}, attend(ctx, qkv));
-  if (!c.norm_before) opt_norm(ctx, ctx.hidden, ctx.hidden, attention_norm, attention_norm_bias);
+  if (!c.norm_before) ctx.backend.layer_norm(ctx.hidden, ctx.hidden, attention_norm, attention_norm_bias);
 
-  if (c.norm_before) opt_norm(ctx, branch, ctx.hidden, mlp_norm, mlp_norm_bias);
+  if (c.norm_before) ctx.backend.layer_norm(branch, ctx.hidden, mlp_norm, mlp_norm_bias);
   const Rows mlp = wide_rows(ctx, c.ffn);
   linear(ctx, {{mlp, w1, b1}}, input);
-  relu(ctx.exec, mlp);
+  ctx.backend.relu(mlp);
   linear(ctx, {{ctx.hidden, w2, b2, true}}, mlp);
-  if (!c.norm_before) opt_norm(ctx, ctx.hidden, ctx.hidden, mlp_norm, mlp_norm_bias);
+  if (!c.norm_before) ctx.backend.layer_norm(ctx.hidden, ctx.hidden, mlp_norm, mlp_norm_bias);
 }
 
 void opt_head(StageContext& ctx, std::span<const Weight> weights, std::span<const int> tokens, const Rows& out) {
   const ModelConfig& c = ctx.config;
-  load_vectors(ctx, weights);
+  const std::span<const float* const> all_vectors = ctx.backend.vectors(weights);
   std::size_t const after_lm_head = c.tied_head ? 0 : 1;
-  const Rows rows = projected(c) ? ctx.scratch.branch.shape(out.evaluations, out.tokens, ctx.hidden.features) : out;
-  gather_rows(ctx.exec, rows, ctx.hidden, tokens);
+  const Rows rows = projected(c) ? ctx.backend.rows(Activation::branch, out.tokens, ctx.hidden.features) : out;
+  ctx.backend.gather_rows(rows, ctx.hidden, tokens);
   if (c.final_norm) {
-    VectorCursor vectors(ctx, after_lm_head + (projected(c) ? 1 : 0));
+    VectorCursor vectors(all_vectors, after_lm_head + (projected(c) ? 1 : 0));
     const float* const weight = vectors.take(c.norm_affine);
-    opt_norm(ctx, rows, rows, weight, vectors.take(c.norm_affine));
+    ctx.backend.layer_norm(rows, rows, weight, vectors.take(c.norm_affine));
   }
   if (projected(c)) linear(ctx, {{out, weights[after_lm_head]}}, rows);
 }
