@@ -41,8 +41,8 @@ constexpr std::array<const char*, 2> words_of(NonFinite) {
 constexpr std::array<const char*, 3> words_of(Storage) {
   return {"fp32", "bf16", "fp16"};
 }
-constexpr std::array<const char*, 2> words_of(Compute) {
-  return {"fp32", "bf16"};
+constexpr std::array<const char*, 3> words_of(Compute) {
+  return {"fp32", "bf16", "fp16"};
 }
 constexpr std::array<const char*, 2> words_of(Rounding) {
   return {"stochastic", "nearest"};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/panel_loop.hpp"
 
+#include "core/float16.hpp"
 #include "core/round_up.hpp"
 #include "core/simd/kernels.hpp"
 
-#include <bit>
 #include <cassert>
 
 namespace distzo2 {
@@ -12,7 +12,7 @@ namespace distzo2 {
 PanelInput compute_input(const HostExec& exec, const Rows& x, Compute compute, PanelScratch& scratch) {
   if (compute == Compute::fp32)
     return {reinterpret_cast<const std::byte*>(x.data), x.row_stride * 4, x.evaluation_stride * 4, x.row_stride};
-  const bool words = native_bf16();
+  const bool fp16 = compute == Compute::fp16, words = !fp16 && native_bf16();
   const int padded = round_up(x.tokens, row_tile);
   const std::int64_t row_floats = words ? (x.features + 1) / 2 : x.features;
   const std::int64_t size = row_floats * padded * x.evaluations;
@@ -26,11 +26,14 @@ PanelInput compute_input(const HostExec& exec, const Rows& x, Compute compute, P
                          const SimdKernels& simd = simd_kernels();
                          float* to = out + (static_cast<std::int64_t>(e) * padded + token) * row_floats;
                          const auto n = static_cast<std::size_t>(x.features);
-                         simd.to_bf16(reinterpret_cast<std::uint16_t*>(to), x.row(e, token), n);
+                         if (fp16)
+                           simd.store_nearest(reinterpret_cast<std::uint16_t*>(to), x.row(e, token), Storage::fp16, n);
+                         else
+                           simd.to_bf16(reinterpret_cast<std::uint16_t*>(to), x.row(e, token), n);
                          if (!words) {  // widen from the back, so that no word is overwritten before it is read
                            const auto* from = reinterpret_cast<const std::uint16_t*>(to);
                            for (std::size_t j = n; j-- > 0;)
-                             to[j] = std::bit_cast<float>(static_cast<std::uint32_t>(from[j]) << 16);
+                             to[j] = fp16 ? Float16::to_float(from[j]) : Bfloat16::to_float(from[j]);
                          }
                        });
   return {reinterpret_cast<const std::byte*>(out), row_floats * 4, row_floats * 4 * padded,

@@ -21,7 +21,7 @@ namespace distzo2 {
 /// Which of PanelScratch's threads a loop's body has.
 using ThreadToken = Kokkos::Experimental::UniqueToken<HostExec>;
 
-/// x in the compute precision: itself in fp32, else a copy rounded to bf16 (words, or fp32 where there is no bf16
+/// x in the compute precision: itself in fp32, else a copy rounded to it (bf16 words, or fp32 where there is no such
 /// GEMM).
 struct PanelInput {
   const std::byte* data = nullptr;

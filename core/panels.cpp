@@ -123,6 +123,11 @@ void make_panels(const Weight& w, std::int64_t offset, std::int64_t n, const flo
       float* out = t.w[j].data();
       if (compute == Compute::fp32) {
         simd.perturb(out + i, theta + i, t.z.data(), scale, count);
+      } else if (compute == Compute::fp16) {  // fp16 values in fp32 words
+        auto* words = reinterpret_cast<std::uint16_t*>(t.scratch.data());
+        if (!clean) simd.perturb(out + i, theta + i, t.z.data(), scale, count);
+        simd.store_nearest(words, clean ? theta + i : out + i, Storage::fp16, count);
+        simd.load_16(out + i, words, Storage::fp16, count);
       } else if (native_bf16()) {
         std::uint16_t* words = reinterpret_cast<std::uint16_t*>(out) + i;
         if (clean)

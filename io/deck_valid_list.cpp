@@ -135,8 +135,11 @@ void add_precision(ParameterList& list) {
   list.set("storage", std::string("fp32"),
            "Type in which matrices are kept and updated; one-dimensional tensors are always fp32.",
            word({"fp32", "bf16", "fp16"}));
-  list.set("compute", std::string("fp32"), "Type of the two inputs of matrix products; sums are always fp32.",
-           word({"fp32", "bf16"}));
+  list.set(
+      "compute", std::string("fp32"),
+      "Type of the two inputs of matrix products; sums are always fp32. fp16 holds nothing beyond 65,504, and CPUs "
+      "multiply its values in fp32.",
+      word({"fp32", "bf16", "fp16"}));
   list.set("rounding", std::string("stochastic"), "How an updated parameter is rounded to 16-bit storage.",
            word({"stochastic", "nearest"}));
   list.set("round every", 1LL, "Steps between two roundings of a parameter in 16-bit storage.",

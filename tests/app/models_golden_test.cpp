@@ -130,6 +130,20 @@ TEST(Models, logits_in_bf16_compute_stay_within_the_stated_tolerance) {
   }
 }
 
+// fp16 has three more significant bits than bf16: an eighth of its tolerance.
+TEST(Models, logits_in_fp16_compute_stay_within_the_stated_tolerance) {
+  for (std::string const model : models) {
+    SCOPED_TRACE(model);
+    const Golden golden(model);
+    const auto engine = load(model, Compute::fp16);
+    const Difference d = difference(logits_of(*engine, golden.batch), golden.logits);
+    const double scale = difference(golden.logits, std::vector<float>(golden.logits.size())).rms;
+    EXPECT_LE(d.largest, 0.05);
+    EXPECT_LE(d.rms, 0.0025 * scale);
+    EXPECT_GE(d.rms, 0.000125 * scale);  // and it is fp16 indeed
+  }
+}
+
 TEST(Models, a_sequence_has_the_same_bits_alone_packed_and_in_another_order) {
   for (std::string const model : models) {
     SCOPED_TRACE(model);

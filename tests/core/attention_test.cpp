@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/kernels/attention.hpp"
 
+#include "core/float16.hpp"
 #include "core/kernels/lanes.hpp"
 
 #include <gtest/gtest.h>
@@ -148,6 +149,20 @@ TEST(Attention, in_bf16_rounds_the_inputs_of_both_products_only) {
   EXPECT_LT(of_the_weights, 4e-3);
   EXPECT_GT(of_the_weights, 1e-5);
   EXPECT_GT(c.worst(out, spans), 1e-3);  // and the inputs were rounded indeed
+}
+
+TEST(Attention, in_fp16_rounds_the_inputs_of_both_products_only) {
+  Case c({2, 1, 64}, 1, 90);
+  const std::vector<AttentionSpan> spans = {{0, 90, 0, 0}};
+  const std::vector<float> out = c.run(spans, Compute::fp16);
+  Case rounded = c;
+  for (auto* x : {&rounded.q, &rounded.k, &rounded.v}) {
+    for (float& value : *x) value = Float16::to_float(Float16::nearest(value));
+  }
+  const double of_the_weights = rounded.worst(out, spans);  // an eighth of bf16's
+  EXPECT_LT(of_the_weights, 5e-4);
+  EXPECT_GT(of_the_weights, 1.25e-6);
+  EXPECT_GT(c.worst(out, spans), 1.25e-4);
 }
 
 TEST(Attention, cuts_long_spans_into_tiles_and_starts_with_the_longest) {

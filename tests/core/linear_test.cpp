@@ -154,6 +154,24 @@ TEST(Linear, bf16_products_differ_by_bf16_rounding_of_the_inputs_only) {
   EXPECT_LT(relative, 5e-3);
 }
 
+TEST(Linear, in_fp16_multiplies_exactly_what_fp16_holds) {
+  // One row of w and of x: 1 + 2^-11 is halfway to the next fp16 and goes to even, 3 + 2^-9 is held, as is 2^-24.
+  auto arena = make_kokkos_arena();
+  ParameterStore store(make_tensor_table({{{"w", 1, 3, true}}}), UpdateRule{}, *arena);
+  store.import_values(0, 0, std::vector<float>{1.0F + 0x1p-11F, 3.0F + 0x1p-9F, 0x1p-24F});
+  std::vector<float> x = random_rows(1, 3), memory(2);
+  x[0] = 1.0F;
+  x[1] = 2.0F + 0x1p-12F;
+  x[2] = 0x1p+14F;
+  const HostExec exec;
+  PanelScratch scratch(exec);
+  Rows in = rows_over(x, 1, 3);
+  in.evaluations = 1;
+  linear(exec, {{Rows{memory.data(), 1, 1, 1, 1, 1}, store.weight(0)}}, in, clean_perturbation(), Compute::fp16,
+         scratch);
+  EXPECT_EQ(memory[0], 1.0F + 2.0F * (3.0F + 0x1p-9F) + 0x1p-10F);
+}
+
 TEST(Linear, multiplies_several_matrices_as_it_would_each_alone_and_adds_where_asked) {
   constexpr int tokens = 21, other_rows = 70;
   for (const Compute compute : {Compute::fp32, Compute::bf16}) {
