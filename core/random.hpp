@@ -145,6 +145,19 @@ DISTZO2_FUNCTION float rademacher_sign(std::uint32_t word, std::uint32_t bit) {
   return ScalarLanes::from_bits(0x3F800000U | ((~word << (31U - bit)) & 0x80000000U));
 }
 
+/// z(t, k) at the global indices 4 * block .. 4 * block + 3.
+DISTZO2_FUNCTION void direction_block(bool gaussian, std::uint64_t seed, std::uint32_t t, std::uint32_t k,
+                                      std::uint64_t block, float* z) {
+  if (gaussian) {
+    gaussian_block(random_block(seed, block, t, Stream::direction, k), z);
+    return;
+  }
+  const std::uint32_t word = random_word(seed, block / 8, t, Stream::direction, k);
+  for (std::uint32_t j = 0; j < 4; ++j) {
+    z[j] = rademacher_sign(word, static_cast<std::uint32_t>(block % 8) * 4 + j);
+  }
+}
+
 /// Normal variate of a stream at a global index: z(t, k) in the stream of directions.
 DISTZO2_FUNCTION float gaussian_at(std::uint64_t seed, std::uint32_t t, Stream stream, std::uint32_t k,
                                    std::uint64_t index) {

@@ -22,14 +22,7 @@ struct FillDirection {
   KOKKOS_INLINE_FUNCTION void operator()(const std::uint64_t b) const {
     const std::uint64_t index = 4 * (first_block + b);
     float values[4];
-    if (gaussian) {
-      gaussian_block(random_block(seed, first_block + b, t, Stream::direction, k), values);
-    } else {
-      const std::uint32_t word = random_word(seed, index / 32, t, Stream::direction, k);
-      for (std::uint32_t j = 0; j < 4; ++j) {
-        values[j] = rademacher_sign(word, static_cast<std::uint32_t>(index % 32) + j);
-      }
-    }
+    direction_block(gaussian, seed, t, k, first_block + b, values);
     for (std::uint64_t j = 0; j < 4; ++j) {
       // Below the first index the difference wraps around, and is then beyond the view's end as well.
       const std::uint64_t i = index + j - first;

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// DeviceBackend's members: included by the sources that instantiate it for a Space.
+#include "core/chunk_table.hpp"
+#include "core/device/device_backend.hpp"
+#include "core/error.hpp"
+#include "core/models/family.hpp"
+#include "core/round_up.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace distzo2 {
+
+template <class Space>
+DeviceBackend<Space>::DeviceBackend(const Exec& exec, std::unique_ptr<DeviceGemm> gemm, const BackendSetup& setup)
+    : exec_(exec),
+      gemm_(std::move(gemm)),
+      config_(setup.config),
+      compute_(setup.compute),
+      reproducible_(setup.reproducible),
+      activations_{DeviceBuffer<Space>("distzo2::device::hidden"), DeviceBuffer<Space>("distzo2::device::branch"),
+                   DeviceBuffer<Space>("distzo2::device::wide"), DeviceBuffer<Space>("distzo2::device::head_rows")},
+      tables_(device_sizes(setup.config, setup.compute, setup.largest).tables) {
+  if (config_.head_dim > device_attention_head_dim)
+    throw Error(ExitCode::usage, "attention heads of " + std::to_string(config_.head_dim) +
+                                     " features: devices take at most " + std::to_string(device_attention_head_dim));
+  // Pieces of the head matrix stand at the same rows however its chunks are cut into units: they never cross a chunk.
+  const int head = family_of(config_.family).head_matrix(config_, setup.table);
+  const Tensor& matrix = setup.table.tensors[static_cast<std::size_t>(head)];
+  for (const Chunk& c : make_chunk_table(setup.table, setup.storage).chunks)
+    if (c.matrix() && c.tensor_begin == head && c.row_begin == 0) head_chunk_ = c.row_end;
+  const std::int64_t logits = static_cast<std::int64_t>(device_logits_bytes / sizeof(float)) / device_row_tile;
+  head_step_ = std::clamp<std::int64_t>(std::min(largest_matrix(config_) / matrix.cols, logits), 1, head_chunk_);
+
+  if (setup.largest.tokens == 0) return;
+  const DeviceSizes s = device_sizes(config_, compute_, setup.largest);
+  weights_.at_least(exec_, s.weights);
+  rounded_.at_least(exec_, s.rounded);
+  vectors_.at_least(exec_, s.vectors);
+  logits_.at_least(exec_, s.logits);
+  softmax_.at_least(exec_, s.softmax);
+  rope_values_.at_least(exec_, s.rope);
+  const std::uint64_t activations[] = {s.hidden, s.branch, s.wide, s.head};
+  for (std::size_t i = 0; i < activations_.size(); ++i) activations_[i].at_least(exec_, activations[i]);
+  reserve_results(s.results);
+}
+
+template <class Space>
+void DeviceBackend<Space>::reserve_results(std::size_t bytes) {
+  if (bytes <= result_bytes_) return;
+  results_ = Space::allocate_host("distzo2::device::results", bytes);
+  result_bytes_ = bytes;
+}
+
+template <class Space>
+void DeviceBackend<Space>::begin_pass(const PackedBatch& batch, const Perturbation& p) {
+  Space::wait(exec_);  // nothing is queued but what the store has asked for since the last pass
+  tables_.restart();
+  record_count_ = 0;
+  perturbation_ = &p;
+
+  direction_entries_.clear();
+  evaluation_entries_.clear();
+  const auto direction_of = [](const Evaluation& e) { return e.scale == 0.0F ? 0U : e.direction; };
+  for (const Evaluation& first : p.evaluations) {
+    const std::uint32_t direction = direction_of(first);
+    if (std::ranges::any_of(direction_entries_, [&](const auto& d) { return d.direction == direction; })) continue;
+    const int begin = static_cast<int>(evaluation_entries_.size());
+    for (int e = 0; e < std::ssize(p.evaluations); ++e) {
+      const Evaluation& evaluation = p.evaluations[static_cast<std::size_t>(e)];
+      if (direction_of(evaluation) == direction) evaluation_entries_.push_back({e, evaluation.scale});
+    }
+    direction_entries_.push_back({direction, begin, static_cast<int>(evaluation_entries_.size())});
+  }
+  directions_ = {put(direction_entries_), put(evaluation_entries_), static_cast<int>(direction_entries_.size()),
+                 p.seed,                  p.t,                      p.kind == DirectionKind::gaussian};
+
+  positions_ = put(batch.positions);
+  spans_ = put(batch.spans);
+  attention_tiles(host_tiles_, batch.spans, attention_shape(config_),
+                  device_attention_rows(static_cast<int>(config_.head_dim)));
+  tiles_ = put(host_tiles_);
+  if (config_.family == FamilyKind::opt) return;
+  rope_.reserve(config_.rope, static_cast<int>(config_.head_dim), std::ranges::max(batch.positions) + 1);
+  if (rope_.positions() == rope_uploaded_) return;
+  std::byte* const values = rope_values_.at_least(exec_, rope_.bytes());
+  Space::copy(exec_, values, rope_.at(0), rope_.bytes());
+  rope_uploaded_ = rope_.positions();
+}
+
+template <class Space>
+Rows DeviceBackend<Space>::rows(Activation buffer, int tokens, std::int64_t features) {
+  const auto evaluations = static_cast<int>(perturbation_->evaluations.size());
+  const std::int64_t stride = round_up(tokens, device_row_tile) * features;
+  std::byte* const data = activations_[static_cast<std::size_t>(buffer)].at_least(
+      exec_, static_cast<std::size_t>(evaluations * stride) * sizeof(float));
+  return {reinterpret_cast<float*>(data), evaluations, tokens, static_cast<int>(features), features, stride};
+}
+
+template <class Space>
+Records DeviceBackend<Space>::records_of(const Weight& w) {
+  Records r;
+  if (w.pending.empty()) return r;
+  const std::uint32_t first = w.pending.front().t;
+  const auto count = static_cast<std::uint32_t>(w.pending.size());
+  if (first < first_record_ || first + count > first_record_ + record_count_) {
+    host_records_.clear();
+    host_c_.clear();
+    for (const StepRecord& record : w.pending) {
+      const auto c_begin = static_cast<std::uint32_t>(host_c_.size());
+      host_c_.insert(host_c_.end(), record.c.begin(), record.c.end());
+      host_records_.push_back({record.t, decay_factor(record), c_begin, static_cast<std::uint32_t>(host_c_.size()),
+                               (record.t + 1) % w.rule->round_every == 0});
+    }
+    record_entries_ = put(host_records_);
+    record_c_ = put(host_c_);
+    first_record_ = first;
+    record_count_ = count;
+  }
+  r.entries = record_entries_ + (first - first_record_);
+  r.c = record_c_;
+  r.absorb = static_cast<std::uint32_t>(w.absorb);
+  r.count = count;
+  r.seed = w.rule->seed;
+  r.storage = w.storage;
+  r.gaussian = w.rule->kind == DirectionKind::gaussian;
+  r.matrix = w.matrix;
+  r.stochastic = w.rule->rounding == Rounding::stochastic;
+  return r;
+}
+
+template <class Space>
+void DeviceBackend<Space>::apply(const Weight& w) {
+  Records records = records_of(w);
+  if (records.absorb == 0) return;
+  records.count = records.absorb;
+  make_weights<Space>(exec_, nullptr, elements_of(w), records, {}, compute_, 0);
+}
+
+/// All evaluations' weights, (evaluations, w.rows, w.cols) in the compute precision.
+template <class Space>
+std::byte* DeviceBackend<Space>::make(const Weight& w) {
+  const std::int64_t size = w.rows * w.cols;
+  std::byte* const out =
+      weights_.at_least(exec_, perturbation_->evaluations.size() * static_cast<std::size_t>(size) * bytes_of(compute_));
+  make_weights<Space>(exec_, out, elements_of(w), records_of(w), directions_, compute_, size);
+  return out;
+}
+
+template <class Space>
+typename DeviceBackend<Space>::Input DeviceBackend<Space>::input_of(const Rows& x) {
+  if (compute_ == Compute::fp32)
+    return {reinterpret_cast<const std::byte*>(x.data), x.row_stride,
+            x.evaluation_stride * static_cast<std::int64_t>(sizeof(float))};
+  const std::int64_t padded = round_up(x.tokens, device_row_tile), c = bytes_of(compute_);
+  const std::int64_t evaluation_bytes = padded * x.features * c;
+  std::byte* const out = rounded_.at_least(exec_, static_cast<std::size_t>(x.evaluations * evaluation_bytes));
+  round_rows<Space>(exec_, out, x, compute_, padded);
+  return {out, x.features, evaluation_bytes};
+}
+
+/// c (rows, n) (+)= rows [first_row, first_row + rows) of x's evaluation times w (n, k); c has room for whole tiles.
+template <class Space>
+void DeviceBackend<Space>::multiply(const Input& x, int evaluation, int first_row, int rows, const std::byte* w, int n,
+                                    int k, float* c, std::int64_t ldc, bool add) {
+  const int step = reproducible_ ? device_row_tile : rows;
+  for (int row = 0; row < rows; row += step) {
+    const std::byte* const a = x.data + evaluation * x.evaluation_bytes +
+                               (first_row + row) * x.lda * static_cast<std::int64_t>(bytes_of(compute_));
+    const DeviceProduct product{step, n, k, a, x.lda, w, c + row * ldc, ldc, add};
+    gemm_->run(product);
+  }
+  gemm_flop_ += 2.0 * rows * static_cast<double>(n) * k;
+}
+
+template <class Space>
+void DeviceBackend<Space>::linear(std::initializer_list<Product> products, const Rows& x) {
+  const Input input = input_of(x);
+  for (const Product& product : products) {
+    const Weight& w = product.w;
+    const std::byte* const made = make(w);
+    for (int e = 0; e < x.evaluations; ++e)
+      multiply(input, e, 0, x.tokens, made + e * w.rows * w.cols * static_cast<std::int64_t>(bytes_of(compute_)),
+               static_cast<int>(w.rows), static_cast<int>(w.cols), product.y.row(e, 0), product.y.row_stride,
+               product.add);
+    if (product.bias != nullptr) add_bias_rows<Space>(exec_, product.y, product.bias);
+  }
+}
+
+template <class Space>
+void DeviceBackend<Space>::lookup_rows(const Rows& out, std::span<const std::int32_t> ids, const Weight& w, bool add) {
+  look_up_rows<Space>(exec_, out, tables_.put(exec_, ids), elements_of(w), w.cols, w.gathered, records_of(w),
+                      directions_, add);
+}
+
+template <class Space>
+std::span<const float* const> DeviceBackend<Space>::vectors(std::span<const Weight> weights) {
+  const std::size_t evaluations = perturbation_->evaluations.size();
+  std::size_t floats = 0;
+  for (const Weight& w : weights) floats += w.matrix ? 0 : evaluations * static_cast<std::size_t>(w.cols);
+  float* next = reinterpret_cast<float*>(vectors_.at_least(exec_, floats * sizeof(float)));
+  vector_of_.assign(weights.size(), nullptr);
+  for (std::size_t j = 0; j < weights.size(); ++j) {
+    const Weight& w = weights[j];
+    if (w.matrix) continue;
+    Records records = records_of(w);
+    records.absorb = 0;  // a reader
+    make_weights<Space>(exec_, reinterpret_cast<std::byte*>(next), elements_of(w), records, directions_, Compute::fp32,
+                        w.cols);
+    vector_of_[j] = next;
+    next += evaluations * static_cast<std::size_t>(w.cols);
+  }
+  return vector_of_;
+}
+
+template <class Space>
+void DeviceBackend<Space>::rms_norm(const Rows& y, const Rows& x, const float* weight, int size) {
+  rms_norm_rows<Space>(exec_, y, x, weight, size, config_.norm_eps);
+}
+
+template <class Space>
+void DeviceBackend<Space>::layer_norm(const Rows& y, const Rows& x, const float* weight, const float* bias) {
+  layer_norm_rows<Space>(exec_, y, x, weight, bias, config_.norm_eps);
+}
+
+template <class Space>
+void DeviceBackend<Space>::rotate(const Rows& x) {
+  rotate_rows<Space>(exec_, x, static_cast<int>(config_.head_dim) / 2, positions_,
+                     reinterpret_cast<const float*>(rope_values_.at_least(exec_, 0)));
+}
+
+template <class Space>
+void DeviceBackend<Space>::attention(const Rows& out, const Rows& q, const Rows& k, const Rows& v) {
+  attend_rows<Space>(exec_, out, q, k, v, attention_shape(config_), spans_, tiles_,
+                     static_cast<int>(host_tiles_.size()), compute_);
+}
+
+template <class Space>
+void DeviceBackend<Space>::silu_multiply(const Rows& gate, const Rows& up) {
+  silu_multiply_rows<Space>(exec_, gate, up);
+}
+
+template <class Space>
+void DeviceBackend<Space>::relu(const Rows& x) {
+  relu_rows<Space>(exec_, x);
+}
+
+template <class Space>
+void DeviceBackend<Space>::gather_rows(const Rows& out, const Rows& x, std::span<const int> tokens) {
+  gather_rows_of<Space>(exec_, out, x, tables_.put(exec_, tokens));
+}
+
+template <class Space>
+void DeviceBackend<Space>::begin_head(const Rows& x, std::span<const HeadTerm> terms) {
+  head_rows_ = x;
+  head_input_ = input_of(x);
+  // Terms by row, as rows of a sparse matrix.
+  terms_begin_.assign(static_cast<std::size_t>(x.tokens) + 1, 0);
+  term_of_row_.resize(terms.size());
+  targets_.resize(terms.size());
+  rows_of_terms_.resize(terms.size());
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    targets_[i] = terms[i].target;
+    rows_of_terms_[i] = terms[i].row;
+    ++terms_begin_[static_cast<std::size_t>(terms[i].row) + 1];
+  }
+  for (std::size_t r = 1; r < terms_begin_.size(); ++r) terms_begin_[r] += terms_begin_[r - 1];
+  for (std::size_t i = terms.size(); i-- > 0;) {  // from the back: each row's end moves to its begin
+    auto& end = terms_begin_[static_cast<std::size_t>(terms[i].row) + 1];
+    term_of_row_[static_cast<std::size_t>(--end)] = static_cast<std::int32_t>(i);
+  }
+  terms_begin_.erase(terms_begin_.begin());
+  terms_begin_.push_back(static_cast<std::int32_t>(terms.size()));
+
+  const std::size_t evaluations = perturbation_->evaluations.size();
+  const std::size_t rows = evaluations * static_cast<std::size_t>(x.tokens), all = evaluations * terms.size();
+  auto* const doubles = reinterpret_cast<double*>(softmax_.at_least(exec_, 2 * (rows + all) * sizeof(double)));
+  head_ = {doubles,           doubles + rows,     doubles + 2 * rows, doubles + 2 * rows + all,
+           put(terms_begin_), put(term_of_row_),  put(targets_),      put(rows_of_terms_),
+           x.evaluations,     x.tokens,           static_cast<int>(terms.size())};
+  start_softmax<Space>(exec_, head_);
+}
+
+template <class Space>
+template <class Use>
+void DeviceBackend<Space>::for_each_logits(const Weight& w, std::int64_t first_row, const Rows& x, const Input& input,
+                                           const Use& use) {
+  auto* const logits = reinterpret_cast<float*>(logits_.at_least(exec_, device_logits_bytes));
+  std::int64_t n = 0;
+  for (std::int64_t row = 0; row < w.rows; row += n) {
+    const std::int64_t in_chunk = (first_row + row) % head_chunk_;
+    n = std::min({head_step_ - in_chunk % head_step_, head_chunk_ - in_chunk, w.rows - row});
+    const std::byte* const made = make(rows_of(w, row, row + n));
+    const auto room = static_cast<int>(static_cast<std::int64_t>(device_logits_bytes / sizeof(float)) / n);
+    const int rows_at_once = std::max(room / device_row_tile, 1) * device_row_tile;
+    for (int e = 0; e < x.evaluations; ++e)
+      for (int begin = 0; begin < x.tokens; begin += rows_at_once) {
+        const int rows = std::min(rows_at_once, x.tokens - begin);
+        multiply(input, e, begin, rows, made + e * n * w.cols * static_cast<std::int64_t>(bytes_of(compute_)),
+                 static_cast<int>(n), static_cast<int>(w.cols), logits, n, false);
+        use(row, static_cast<int>(n), begin, rows, e, logits);
+      }
+  }
+}
+
+template <class Space>
+void DeviceBackend<Space>::add_head_rows(const Weight& w, std::int64_t first_row) {
+  for_each_logits(w, first_row, head_rows_, head_input_,
+                  [&](std::int64_t row, int n, int begin, int rows, int e, const float* logits) {
+                    add_logits<Space>(exec_, head_, logits, e, begin, rows, first_row + row, n);
+                  });
+}
+
+template <class Space>
+void DeviceBackend<Space>::finish_head(double* log_prob) {
+  finish_softmax<Space>(exec_, head_);
+  const std::size_t bytes =
+      static_cast<std::size_t>(head_.evaluations) * static_cast<std::size_t>(head_.terms) * sizeof(double);
+  reserve_results(bytes);
+  Space::copy(exec_, results_.get(), head_.log_prob, bytes);
+  Space::wait(exec_);  // a step's one wait
+  std::memcpy(log_prob, results_.get(), bytes);
+}
+
+template <class Space>
+void DeviceBackend<Space>::logits(const Rows& out, const Weight& w, const Rows& x) {
+  for_each_logits(w, 0, x, input_of(x),
+                  [&](std::int64_t row, int n, int begin, int rows, int e, const float* logits) {
+                    for (int i = 0; i < rows; ++i)
+                      Space::copy(exec_, out.row(e, begin + i) + row, logits + std::int64_t{i} * n,
+                                  static_cast<std::size_t>(n) * sizeof(float));
+                    Space::wait(exec_);
+                  });
+}
+
+template <class Space>
+std::size_t DeviceBackend<Space>::bytes() const {
+  std::size_t total = tables_.bytes();
+  for (const auto* b : {&weights_, &rounded_, &vectors_, &logits_, &softmax_, &rope_values_}) total += b->bytes();
+  for (const auto& a : activations_) total += a.bytes();
+  return total;
+}
+
+template <class Space>
+PassTimes DeviceBackend<Space>::take_times() {
+  PassTimes times;
+  times.gemm_flop = std::exchange(gemm_flop_, 0.0);
+  return times;
+}
+
+template <class Space>
+std::string DeviceBackend<Space>::arithmetic_fingerprint() const {
+  return gemm_->name() + "; compute " + name_of(compute_) + "; tiles " +
+         (reproducible_ ? std::to_string(device_row_tile) : "none") + "; head " + std::to_string(head_step_) +
+         "; attention " + std::to_string(device_attention_rows(static_cast<int>(config_.head_dim)));
+}
+
+}  // namespace distzo2
