@@ -24,8 +24,9 @@ void check_same_mathematics(const TrajectoryHeader& was, const RunConfig& config
 /// Throws Error (file) where the records decayed other parameters than those of `mask` (decay_mask_digest).
 void check_same_decay(const TrajectoryHeader& was, std::uint64_t mask, const std::filesystem::path& trajectory);
 
-/// Throws Error (usage) naming what differs where going on with `was` would change the mathematics: deck keys, weights,
-/// training examples or what is decayed. Returns a note where only the arithmetic changed, else an empty text.
+/// Throws Error (usage) naming what differs where going on with `was` would change the mathematics: deck keys, weights
+/// or training examples; and as check_same_decay does. Returns a note where only the arithmetic changed, else an empty
+/// text.
 std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& now, const RunConfig& config,
                            const std::filesystem::path& trajectory);
 
