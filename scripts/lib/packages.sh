@@ -13,18 +13,19 @@ missing_debian() {
   comm -23 <(echo "$wanted") <(echo "$installed")
 }
 
-# probe DIR CMAKE_PACKAGES PKG_CONFIG_NAMES: writes DIR/found, a line for each that CMake finds here.
+# probe DIR CMAKE_PACKAGES PKG_CONFIG_NAMES HEADERS: writes DIR/found, a line for each that CMake finds here.
 probe() {
   rm -rf "$1"
   mkdir -p "$1"
-  cmake -G Ninja -S "$root/scripts/lib/probe" -B "$1/build" "-DPROBE_CMAKE=$2" "-DPROBE_PC=$3" "-DPROBE_OUTPUT=$1/found"
+  cmake -G Ninja -S "$root/scripts/lib/probe" -B "$1/build" "-DPROBE_CMAKE=$2" "-DPROBE_PC=$3" "-DPROBE_HEADER=$4" \
+    "-DPROBE_OUTPUT=$1/found"
 }
 
 can_probe() { command -v cmake && command -v c++ && command -v ninja && command -v pkg-config; } >/dev/null
 
 # missing_any GROUPS: lines of packages.txt whose probe fails, whoever installed the others.
 missing_any() {
-  local group debian spack module kind name cmake_names= pc_names= lines missing=
+  local group debian spack module kind name cmake_names= pc_names= header_names= lines missing=
   lines=$(packages "$1")
   while read -r group debian spack module kind; do
     name=${kind#*:}
@@ -32,18 +33,14 @@ missing_any() {
       command:*) command -v "$name" >/dev/null || missing+="$group $debian $spack $module $kind"$'\n' ;;
       cmake:*) cmake_names+="$name;" ;;
       pc:*) pc_names+="$name;" ;;
-      header:*)
-        if can_probe && ! c++ -E -x c++ -include "$name" /dev/null >/dev/null 2>&1; then
-          missing+="$group $debian $spack $module $kind"$'\n'
-        fi
-        ;;
+      header:*) header_names+="$name;" ;;
     esac
   done <<<"$lines"
   if ! can_probe; then
     grep -E ' (cmake|pc|header):' <<<"$lines" || true
   else
-    probe "$deps/probe" "$cmake_names" "$pc_names" >>"$log" 2>&1 || true
-    grep -E ' (cmake|pc):' <<<"$lines" | grep -vE " ($(paste -sd'|' "$deps/probe/found" 2>/dev/null))\$" || true
+    probe "$deps/probe" "$cmake_names" "$pc_names" "$header_names" >>"$log" 2>&1 || true
+    grep -E ' (cmake|pc|header):' <<<"$lines" | grep -vE " ($(paste -sd'|' "$deps/probe/found" 2>/dev/null))\$" || true
   fi
   printf '%s' "$missing"
 }
