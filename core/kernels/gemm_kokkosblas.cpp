@@ -9,6 +9,13 @@
 #include <utility>
 #include <vector>
 
+// There where the BLAS is OpenBLAS, which takes kernels for the processor, or for the core that OPENBLAS_CORETYPE
+// names, whatever DISTZO2_ISA says.
+extern "C" {
+char* openblas_get_config() __attribute__((weak));
+char* openblas_get_corename() __attribute__((weak));
+}
+
 namespace distzo2 {
 namespace {
 
@@ -51,7 +58,10 @@ std::unique_ptr<Gemm> make_kokkosblas_gemm(const GemmShape& shape) {
 }
 
 std::string kokkosblas_version() {
-  return "Kokkos " + std::to_string(KOKKOS_VERSION);
+  const std::string version = "Kokkos " + std::to_string(KOKKOS_VERSION);
+  if (openblas_get_config == nullptr || openblas_get_corename == nullptr) return version;
+  const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 DYNAMIC_ARCH ..."
+  return version + ", " + config.substr(0, config.find(' ', config.find(' ') + 1)) + ' ' + openblas_get_corename();
 }
 
 int host_concurrency() {

@@ -14,7 +14,8 @@ namespace distzo2 {
 /// KokkosBlas (so the BLAS it was built on) behind the GEMM seam; fp32 only.
 std::unique_ptr<Gemm> make_kokkosblas_gemm(const GemmShape& shape);
 
-/// "Kokkos 30401" as Kokkos numbers its versions: a part of the arithmetic fingerprint.
+/// "Kokkos 30401, OpenBLAS 0.3.21 Haswell", Kokkos as it numbers its versions, OpenBLAS with its kernels where it is
+/// the BLAS: a part of the arithmetic fingerprint.
 std::string kokkosblas_version();
 
 /// How many threads of the host instance may call a GEMM at once.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What DISTZO2_GEMM and DISTZO2_ISA ask for is what multiplies: run three times, see tests/CMakeLists.txt.
+// What DISTZO2_GEMM and DISTZO2_ISA ask for is what multiplies: run four times, see tests/CMakeLists.txt.
 #include "core/gemm.hpp"
 #include "core/kernels/gemm_kokkosblas.hpp"
 #include "core/pack_weights.hpp"
 #include "core/simd/kernels.hpp"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -51,6 +52,16 @@ TEST(GemmChoice, is_named_by_the_gemm_and_by_the_fingerprint) {
     EXPECT_FALSE(native_bf16());
   } else if (simd_kernels_avx512() != nullptr && asked("DISTZO2_GEMM").empty()) {
     EXPECT_NE(name.find("avx512"), std::string::npos) << name;
+  }
+}
+
+TEST(GemmChoice, names_the_kernels_that_openblas_took) {
+  void* const symbol = dlsym(RTLD_DEFAULT, "openblas_get_corename");
+  if (symbol == nullptr) return;  // another BLAS
+  const std::string core = reinterpret_cast<char* (*)()>(symbol)();
+  EXPECT_TRUE(kokkosblas_version().ends_with(" " + core)) << kokkosblas_version();
+  if (!asked("OPENBLAS_CORETYPE").empty()) {
+    EXPECT_EQ(core, asked("OPENBLAS_CORETYPE"));
   }
 }
 
