@@ -6,7 +6,7 @@
 #include "app/standard_streams.hpp"
 #include "app/threads.hpp"
 #include "core/gemm.hpp"
-#include "core/kokkos_compat.hpp"
+#include "core/kokkos_scope.hpp"
 #include "core/simd/kernels.hpp"
 #include "io/unicode.hpp"
 #include "io/units.hpp"

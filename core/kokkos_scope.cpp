@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/kokkos_scope.hpp"
+
+#include "core/kokkos_compat.hpp"
+
+#include <cstdlib>
+#ifdef KOKKOS_ENABLE_OPENMP
+#include <omp.h>
+#endif
+
+namespace distzo2 {
+
+struct KokkosScope::Up {
+  explicit Up(int threads) : guard(kokkos_settings(threads)) {}
+  Kokkos::ScopeGuard guard;
+};
+
+KokkosScope::KokkosScope(int threads) {
+  // Kokkos first counts the threads of a region that says nothing: there must not be more than asked for. Its own
+  // variable may not say something else.
+  ::unsetenv("KOKKOS_NUM_THREADS");
+#ifdef KOKKOS_ENABLE_OPENMP
+  omp_set_num_threads(threads);
+#endif
+  up_ = std::make_unique<Up>(threads);
+}
+
+KokkosScope::~KokkosScope() = default;
+
+}  // namespace distzo2

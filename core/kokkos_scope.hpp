@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+namespace distzo2 {
+
+/// Kokkos up for the life of this object, on so many host threads (1 to max_host_threads), without warnings on stderr.
+class KokkosScope {
+public:
+  explicit KokkosScope(int threads);
+  ~KokkosScope();
+  KokkosScope(const KokkosScope&) = delete;
+  KokkosScope& operator=(const KokkosScope&) = delete;
+
+private:
+  struct Up;
+  std::unique_ptr<Up> up_;
+};
+
+}  // namespace distzo2
