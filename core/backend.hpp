@@ -79,6 +79,9 @@ public:
   /// host memory.
   virtual void logits(const Rows& out, const Weight& w, const Rows& x) = 0;
 
+  /// What applies updates to parameters in this memory; null where that is the store's own business.
+  virtual PendingUpdates* updates() { return nullptr; }
+
   virtual std::size_t bytes() const = 0;  // allocated so far
   virtual PassTimes take_times() = 0;
   virtual void time_products() = 0;

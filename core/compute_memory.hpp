@@ -13,6 +13,9 @@
 
 namespace distzo2 {
 
+class Backend;        // core/backend.hpp
+struct BackendSetup;  // the same
+
 /// A point in a lane's work that other lanes wait for: a cudaEvent. Only the memory that made it looks inside. A wait
 /// is for the latest record that was queued before it; for none, where there was none.
 struct DeviceEvent {
@@ -54,6 +57,9 @@ public:
   virtual void end_span(LaneKind lane) = 0;
   /// Moves the spans that are over to the end of `out`.
   virtual void take_spans(std::vector<LaneSpan>& out) = 0;
+
+  /// What computes in this memory, on its compute lane. It goes before the memory does.
+  virtual std::unique_ptr<Backend> make_backend(const BackendSetup& setup) = 0;
 
   /// Bytes taken on the device now, by whomever. All of a model is allocated before its first step: it is the peak too.
   virtual std::uint64_t used_bytes() const = 0;

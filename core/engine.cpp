@@ -20,12 +20,18 @@ struct Engine::Impl {
       : config(std::move(model)),
         family(family_of(config.family)),
         arena(make_kokkos_arena()),
-        store(family.table(config), rule, *arena, placement, disk, options),
+        store(family.table(config), rule, *arena, placement, disk, options, device.memory),
         head_matrix(family.head_matrix(config, store.table())),
-        backend(make_backend(device, {config, store.table(), rule.storage, c, device.largest, device.reproducible})) {}
+        backend(make_backend(device, {config, store.table(), rule.storage, c, device.largest, device.reproducible})) {
+    if (PendingUpdates* const updates = backend->updates(); updates != nullptr && device.memory != nullptr)
+      store.apply_with(*updates);
+    if (store.streams_tensor(token_table))
+      store.reserve_rows(token_table, static_cast<std::size_t>(device.largest.tokens));
+  }
 
   static std::unique_ptr<Backend> make_backend(const EngineDevice& device, const BackendSetup& setup) {
     if (device.make_backend) return device.make_backend(setup);
+    if (device.memory != nullptr) return device.memory->make_backend(setup);
     return std::make_unique<HostBackend>(setup.config, setup.compute);
   }
 

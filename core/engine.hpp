@@ -21,8 +21,10 @@ TensorTable tensor_table(const ModelConfig& config);
 class Backend;        // core/backend.hpp
 struct BackendSetup;  // the same
 
-/// What computes where it is not the host's threads.
+/// What computes where it is not the host's threads: the device whose memory this is, or what `make_backend` makes, on
+/// host memory.
 struct EngineDevice {
+  ComputeMemory* memory = nullptr;  // outlives the engine
   std::function<std::unique_ptr<Backend>(const BackendSetup&)> make_backend;
   BatchShape largest;  // its buffers are made for it
   bool reproducible = true;

@@ -30,6 +30,7 @@ public:
   void begin_span(const LaneSpan& span) override;
   void end_span(LaneKind lane) override;
   void take_spans(std::vector<LaneSpan>& out) override;
+  std::unique_ptr<Backend> make_backend(const BackendSetup& setup) override;
   std::uint64_t used_bytes() const override;
 
   /// What kernels run on: wrap it as a Kokkos instance, and let that go before this object.

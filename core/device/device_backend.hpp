@@ -25,7 +25,7 @@ namespace distzo2 {
 /// and multiplied by the library. Every operation is queued on `exec`; the host waits for the log-probabilities alone.
 /// Buffers are the terms of core/device_memory.hpp.
 template <class Space>
-class DeviceBackend final : public Backend {
+class DeviceBackend final : public Backend, public PendingUpdates {
 public:
   using Exec = typename Space::Exec;
   DeviceBackend(const Exec& exec, std::unique_ptr<DeviceGemm> gemm, const BackendSetup& setup);
@@ -46,8 +46,8 @@ public:
   void add_head_rows(const Weight& rows, std::int64_t first_row) override;
   void finish_head(double* log_prob) override;
   void logits(const Rows& out, const Weight& w, const Rows& x) override;
-  /// Applies w.pending[0, w.absorb) and stores the result.
-  void apply(const Weight& w);
+  PendingUpdates* updates() override { return this; }
+  void apply_pending(const Weight& w) override;
   std::size_t bytes() const override;
   PassTimes take_times() override;
   void time_products() override {}  // a device's times are those of its lanes

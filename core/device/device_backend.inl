@@ -131,7 +131,7 @@ Records DeviceBackend<Space>::records_of(const Weight& w) {
 }
 
 template <class Space>
-void DeviceBackend<Space>::apply(const Weight& w) {
+void DeviceBackend<Space>::apply_pending(const Weight& w) {
   Records records = records_of(w);
   if (records.absorb == 0) return;
   records.count = records.absorb;

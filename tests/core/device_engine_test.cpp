@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The whole engine on the device's code, run by the host, against the host's own.
+// The whole engine on the device's code, run by a GPU or by the host in its place, against the host's own.
 #include "core/engine.hpp"
 #include "core/step.hpp"
-#include "tests/support/host_device.hpp"
+#include "tests/support/test_device.hpp"
 
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ const BatchShape largest{4, 40, 40};
 std::unique_ptr<Engine> make_engine(const ModelConfig& config, const UpdateRule& rule, Compute compute,
                                     bool on_device) {
   EngineDevice device;
-  if (on_device) device = {make_host_device_backend, largest};
+  if (on_device) device = test_device(largest);
   auto engine = std::make_unique<Engine>(config, rule, compute, resident_placement(tensor_table(config), rule.storage),
                                          nullptr, UnitPipeline::Options{}, device);
   std::mt19937 random(2);

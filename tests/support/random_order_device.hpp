@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "core/backend.hpp"
 #include "core/compute_memory.hpp"
 
 #include <array>
@@ -87,6 +88,7 @@ public:
     out.insert(out.end(), spans_.begin(), spans_.end());
     spans_.clear();
   }
+  std::unique_ptr<Backend> make_backend(const BackendSetup&) override { return nullptr; }  // its kernels are the tests'
   std::uint64_t used_bytes() const override { return 0; }
 
 private:
