@@ -24,6 +24,7 @@ struct StepParts {
   ZAlone z;
   double gemm_alone_flops = 0;
   double tokens = 0;
+  double loss = 0;
   double z_s() const { return z.passes_s + z.lookups_s; }
   double update_s() const { return std::max(0.0, pass.weights_s - z.passes_s); }
   double writes_s() const { return pass.gemm_s - pass.product_s; }
@@ -52,6 +53,7 @@ public:
     engine_.store().append(outcome.record);
     StepParts parts;
     parts.wall = seconds_since(start);
+    parts.loss = reported_loss(outcome.record);
     parts.pass = engine_.take_times();
     parts.tokens = static_cast<double>(computed.tokens);
     return parts;

@@ -57,6 +57,12 @@ struct PlanOptions {
 };
 ExitCode plan_command(const PlanOptions& options, const RunConfig& config);
 
+struct DeviceOptions {
+  bool json = false;
+};
+/// The GPU that a program for GPUs computes on.
+ExitCode device_command(const DeviceOptions& options);
+
 struct DeckDocsOptions {
   bool starter = false;
 };
@@ -79,5 +85,12 @@ struct BenchStreamOptions {
 /// What `bench stream` measures, and how: its --help.
 extern const char* const bench_stream_text;
 ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig& config);
+
+struct BenchSpeedOptions {
+  DeckOptions deck;
+};
+/// What `bench speed` measures, and how: its --help.
+extern const char* const bench_speed_text;
+ExitCode bench_speed_command(const BenchSpeedOptions& options, const RunConfig& config);
 
 }  // namespace distzo2

@@ -3,6 +3,8 @@
 
 #include "core/lane.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace distzo2 {
 namespace {
 
@@ -38,6 +40,15 @@ std::optional<Utilisation> LaneLog::last_half() const {
   if (step_ends_.size() < 2) return std::nullopt;
   const double begin = step_ends_[(step_ends_.size() - 1) / 2];
   return utilisation(spans_, begin, step_ends_.back(), 0.0);
+}
+
+nlohmann::ordered_json lanes_object(const std::optional<Utilisation>& use) {
+  if (!use) return nullptr;
+  nlohmann::ordered_json lanes{{"wall_s", use->wall_s}, {"overlap", use->overlap}};
+  for (int i = 0; i < lane_kinds; ++i)
+    if (use->lanes[i].busy_s > 0)
+      lanes[name_of(static_cast<LaneKind>(i))] = {{"busy_s", use->lanes[i].busy_s}, {"bytes", use->lanes[i].bytes}};
+  return lanes;
 }
 
 }  // namespace distzo2

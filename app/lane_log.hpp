@@ -6,6 +6,7 @@
 #include "core/lane_trace.hpp"
 #include "io/trace_file.hpp"
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 
@@ -27,5 +28,8 @@ private:
   std::vector<LaneSpan> spans_;
   std::vector<double> step_ends_;  // on the clock of the spans; the first is the start of the steps
 };
+
+/// Seconds and bytes of each lane, and their overlap; null for none.
+nlohmann::ordered_json lanes_object(const std::optional<Utilisation>& use);
 
 }  // namespace distzo2

@@ -5,6 +5,7 @@
 #include "app/signals.hpp"
 #include "app/standard_streams.hpp"
 #include "app/threads.hpp"
+#include "core/compute_memory.hpp"
 #include "core/gemm.hpp"
 #include "core/kokkos_scope.hpp"
 #include "core/simd/kernels.hpp"
@@ -98,6 +99,7 @@ ExitCode run(const Command& command) {
   try {
     const RunConfig config =
         command.deck == nullptr ? RunConfig{} : read_run_config(command.deck->deck, command.deck->sets);
+    device_info();  // a program for GPUs says in one line that there is none
     const KokkosScope kokkos(thread_count(config.parallel.threads));
     if (!command.stops_at_signals) admit_stop_signals();
     const ExitCode code = command.run(config);
@@ -206,6 +208,13 @@ int main(int argc, char** argv) {
     command = {&plan.deck, [&](const RunConfig& config) { return plan_command(plan, config); }};
   });
 
+  DeviceOptions device;
+  if (built_for_device()) {
+    CLI::App& device_app = *app.add_subcommand("device", "the GPU that this program computes on");
+    device_app.add_flag("--json", device.json, "print JSON");
+    device_app.callback([&] { command.run = [&](const RunConfig&) { return device_command(device); }; });
+  }
+
   DeckDocsOptions docs;
   CLI::App& docs_app = *app.add_subcommand("deck-docs", "every deck key: type, default, meaning");
   docs_app.add_flag("--starter", docs.starter, "a commented deck to begin with");
@@ -238,6 +247,19 @@ int main(int argc, char** argv) {
   stream_app.add_flag("--json", stream.deck.json, "print JSON");
   stream_app.callback([&] {
     command = {&stream.deck, [&](const RunConfig& config) { return bench_stream_command(stream, config); }};
+  });
+
+  if (built_for_device()) {  // they take a CPU's step apart
+    bench_app.remove_subcommand(&step_app);
+    bench_app.remove_subcommand(&stream_app);
+  }
+
+  BenchSpeedOptions speed;
+  CLI::App& speed_app = *bench_app.add_subcommand("speed", bench_speed_text);
+  add_deck(speed_app, speed.deck);
+  speed_app.add_flag("--json", speed.deck.json, "print JSON");
+  speed_app.callback([&] {
+    command = {&speed.deck, [&](const RunConfig& config) { return bench_speed_command(speed, config); }};
   });
 
   try {

@@ -3,6 +3,7 @@
 
 #include "app/step_losses.hpp"
 #include "app/time_left.hpp"
+#include "core/compute_memory.hpp"
 #include "core/kernels/gemm_kokkosblas.hpp"
 #include "core/step.hpp"
 
@@ -80,6 +81,8 @@ MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const Ten
 
 MemoryPlan plan_here(const RunConfig& config, const ModelConfig& model, const LoadedData& data,
                      std::optional<std::uint64_t> free_device_bytes) {
+  if (const std::optional<DeviceInfo> device = device_info(); device && !free_device_bytes)
+    free_device_bytes = device->free_bytes;
   return plan_run(config, model, tensor_table(model), data, host_concurrency(), machine_memory_sources(),
                   free_device_bytes);
 }

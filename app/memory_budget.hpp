@@ -28,7 +28,8 @@ MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const Ten
                     int threads, const MemorySources& sources,
                     std::optional<std::uint64_t> free_device_bytes = std::nullopt);
 
-/// The same on this machine's memory, on as many threads as this process has.
+/// The same on this machine's memory, on as many threads as this process has; in a program for GPUs, on its device,
+/// whose free memory counts where none is given.
 MemoryPlan plan_here(const RunConfig& config, const ModelConfig& model, const LoadedData& data,
                      std::optional<std::uint64_t> free_device_bytes = std::nullopt);
 

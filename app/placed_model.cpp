@@ -47,7 +47,9 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
       for (int c = unit.chunk_begin; unit.tier == Tier::disk && c < unit.chunk_end; ++c)
         advanced_ = advanced_ || (disk_->holds(c) && disk_->version(c) > 0);
   }
-  engine_ = std::make_unique<Engine>(model, rule, compute, plan.placement, disk_.get());
+  if (plan.machine == Machine::device) device_ = make_device_memory();
+  engine_ = std::make_unique<Engine>(model, rule, compute, plan.placement, disk_.get(), UnitPipeline::Options{},
+                                     EngineDevice{device_.get(), nullptr, plan.batch, config.precision.reproducible});
   import_weights(engine_->store(), weights, disk_.get(), told_by(progress, "importing the model:"));
   if (disk_) disk_->sync();
 }

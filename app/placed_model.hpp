@@ -5,6 +5,7 @@
 #include "app/progress.hpp"
 #include "app/run_config.hpp"
 #include "app/run_folder.hpp"
+#include "core/compute_memory.hpp"
 #include "core/engine.hpp"
 #include "core/memory_plan.hpp"
 #include "io/block_file.hpp"
@@ -35,6 +36,8 @@ public:
   void write_after(TrajectoryWriter& trajectory);
   std::uint64_t bytes_read() const { return disk_ ? disk_->bytes_read() : 0; }
   std::uint64_t bytes_written() const { return disk_ ? disk_->bytes_written() : 0; }
+  /// Bytes taken on the device; 0 where the host computes.
+  std::uint64_t device_bytes() const { return device_ ? device_->used_bytes() : 0; }
   /// Waits until what was written is on the disk.
   void sync();
   /// At a good end. The engine may not be used any more.
@@ -42,6 +45,7 @@ public:
 
 private:
   std::unique_ptr<BlockFile> disk_;
+  std::unique_ptr<ComputeMemory> device_;
   std::unique_ptr<Engine> engine_;
   bool advanced_ = false;
   TrajectoryWriter* trajectory_ = nullptr;
@@ -61,6 +65,7 @@ public:
   TemporaryModel(const TemporaryModel&) = delete;
   TemporaryModel& operator=(const TemporaryModel&) = delete;
   Engine& engine() { return placed_->engine(); }
+  std::uint64_t device_bytes() const { return placed_->device_bytes(); }
 
 private:
   std::optional<PlacedModel> placed_;

@@ -38,16 +38,6 @@ Json rounding_object(const Training& training) {
           {"accumulated_noise_in_epsilon", r.accumulated_noise() / training.config.zo.epsilon}};
 }
 
-/// Seconds and bytes of each lane in the last half of the steps, and their overlap; null where nothing streams.
-Json lanes_object(const std::optional<Utilisation>& use) {
-  if (!use) return nullptr;
-  Json lanes{{"wall_s", use->wall_s}, {"overlap", use->overlap}};
-  for (int i = 0; i < lane_kinds; ++i)
-    if (use->lanes[i].busy_s > 0)
-      lanes[name_of(static_cast<LaneKind>(i))] = {{"busy_s", use->lanes[i].busy_s}, {"bytes", use->lanes[i].bytes}};
-  return lanes;
-}
-
 /// Whether the deck's `expected` values were reached; null where it states none.
 Json expectations(const ExpectedSection& expected, const std::optional<EvaluationResult>& final) {
   if (!expected.accuracy_at_least && !expected.final_loss_at_most) return nullptr;
@@ -77,7 +67,7 @@ void write_summary(const RunFolder& folder, const Training& training, const Plac
                      {"tokens_per_second", median(rates)},
                      {"seconds_per_step", median(seconds)},
                      {"peak_host_bytes", peak_resident_bytes()},
-                     {"peak_device_bytes", 0},
+                     {"peak_device_bytes", placed.device_bytes()},
                      {"stored_parameter_bytes", engine.store().bytes()},
                      {"activation_bytes", engine.activation_bytes()},
                      {"allocated_parameter_bytes", engine.store().memory_bytes()},

@@ -218,6 +218,7 @@ MemoryPlan plan_memory(const TensorTable& table, const Workload& work, Machine m
   const bool staging = machine != Machine::host, device = machine == Machine::device;
   MemoryPlan plan;
   plan.machine = machine;
+  plan.batch = work.batch;
   plan.host_budget = budgets.host;
   plan.host_source = budgets.host_source;
 

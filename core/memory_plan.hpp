@@ -45,6 +45,7 @@ struct Traffic {
 /// Where everything is, before anything is allocated.
 struct MemoryPlan {
   Machine machine = Machine::host;
+  BatchShape batch;               // the largest that goes forward at once
   Placement placement;            // tiers chosen, buffers sized
   std::vector<MemoryTerm> terms;  // all that is allocated, each where it lies
   std::uint64_t device_budget = 0, host_budget = 0;

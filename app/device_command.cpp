@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/commands.hpp"
+#include "app/progress.hpp"
+#include "core/compute_memory.hpp"
+#include "io/json_file.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace distzo2 {
+
+ExitCode device_command(const DeviceOptions& options) {
+  const DeviceInfo device = device_info().value();
+  if (options.json)
+    fmt::print("{}\n", json_text({{"name", device.name},
+                                  {"driver_cuda", device.driver_cuda},
+                                  {"compute_capability", device.compute_capability},
+                                  {"free_bytes", device.free_bytes},
+                                  {"total_bytes", device.total_bytes}}));
+  else
+    fmt::print("{}, compute capability {}, a driver for CUDA {}: {} free of {}\n", device.name,
+               device.compute_capability, device.driver_cuda, short_bytes(static_cast<double>(device.free_bytes)),
+               short_bytes(static_cast<double>(device.total_bytes)));
+  return ExitCode::done;
+}
+
+}  // namespace distzo2
