@@ -10,7 +10,6 @@ constexpr std::size_t window = 32;
 }  // namespace
 
 std::uint32_t dev_evaluations_from(std::uint32_t steps, std::uint32_t interval, std::uint32_t done) {
-  if (done > steps) return 0;
   if (done == steps) return 1;
   const auto within = [&](std::uint32_t below) { return interval == 0 || below == 0 ? 0 : (below - 1) / interval; };
   return (done == 0 ? 1 : 0) + within(steps) - within(done) + 1;

@@ -13,7 +13,7 @@ namespace distzo2 {
 enum class EvaluatedSet : std::uint8_t { dev, test };
 
 /// Points after `done` steps and later, the one at `done` included where it has one, at which a run of `steps` steps is
-/// evaluated on its dev set: every `interval` steps (0: never) and at both ends.
+/// evaluated on its dev set: every `interval` steps (0: never) and at both ends; done <= steps.
 std::uint32_t dev_evaluations_from(std::uint32_t steps, std::uint32_t interval, std::uint32_t done);
 
 /// What a run has to do, as far as its time goes.

@@ -18,6 +18,7 @@ TEST(DevEvaluations, are_counted_from_a_step_on) {
   EXPECT_EQ(dev_evaluations_from(12, 0, 0), 2U);
   EXPECT_EQ(dev_evaluations_from(12, 0, 7), 1U);
   EXPECT_EQ(dev_evaluations_from(1, 1, 0), 2U);
+  EXPECT_EQ(dev_evaluations_from(0, 5, 0), 1U);  // a deck that evaluates alone
 }
 
 TEST(TimeLeft, is_that_of_the_steps_where_nothing_is_evaluated) {
