@@ -56,11 +56,13 @@ def read_run(folder):
 
 
 def read_ends(run, path):
-    """The evaluations before and after training that the summary holds, if the run is finished."""
+    """The evaluations before and after training and whether best/ is there, as the summary of a finished run says."""
     if not path.is_file():
         return
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))
+        if "best" in summary and not (summary["best"] and summary["best"]["in_folder_best"]):
+            run["best"] = None  # as with `write models: never`
         metric = next(m for m in ("accuracy", "f1") if m in summary["initial"])
         run["ends"] = tuple(float(summary[when][metric]) for when in ("initial", "final"))
         run["metric"] = run["metric"] or metric

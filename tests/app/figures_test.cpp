@@ -18,15 +18,19 @@ ProgramResult script(const TinyProject& project, const std::string& name, std::v
   return project.run(arguments, options);
 }
 
+/// Whether a script said that it cannot draw here; then so does the test.
+bool cannot_draw(const ProgramResult& result) {
+  const bool so = result.exit_code == 3 && result.err.find("matplotlib is not installed") != std::string::npos;
+  if (so) std::cout << "left out: " << result.err;
+  return so;
+}
+
 TEST(Figures, are_png_pdf_or_svg_by_the_name) {
   const TinyProject project;
   const nlohmann::json summary = project.trained({"memory/staging=always", "output/trace file=trace.json",
                                                   "zo/learning rate=3e-4", "zo/steps=40", "output/evaluate every=1"});
   const ProgramResult first = script(project, "plot_run", {"run"});
-  if (first.exit_code == 3 && first.err.find("matplotlib is not installed") != std::string::npos) {
-    std::cout << "left out: " << first.err;
-    return;
-  }
+  if (cannot_draw(first)) return;
   EXPECT_EQ(first.exit_code, 0) << first.err;
   EXPECT_EQ(text_of_file(project.path("run/curves.png")).find("PNG"), 1U);
   struct Case {
@@ -53,6 +57,17 @@ TEST(Figures, are_png_pdf_or_svg_by_the_name) {
         << refused.err;
     EXPECT_FALSE(fs::exists(project.path("a.jpeg")));
   }
+}
+
+TEST(Figures, mark_no_best_model_that_was_not_written) {
+  const TinyProject project;
+  const nlohmann::json summary =
+      project.trained({"zo/learning rate=3e-4", "zo/steps=40", "output/evaluate every=1", "output/write models=never"});
+  ASSERT_GT(summary.at("best").at("step"), 0);
+  const ProgramResult drawn = script(project, "plot_run", {"run", "-o", "a.svg"});
+  if (cannot_draw(drawn)) return;
+  EXPECT_EQ(drawn.exit_code, 0) << drawn.err;
+  EXPECT_EQ(text_of_file(project.path("a.svg")).find("<!-- best/"), std::string::npos);
 }
 
 }  // namespace
