@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <cstdint>
 #include <fstream>
 #include <string_view>
 #include <thread>
@@ -26,7 +27,7 @@ nlohmann::ordered_json machine_object() {
     if (constexpr std::string_view key = "model name"; line.starts_with(key))
       processor = line.substr(line.find(':') + 2);
   struct sysinfo info = {};
-  const double memory = ::sysinfo(&info) == 0 ? static_cast<double>(info.totalram) * info.mem_unit : 0.0;
+  const std::uint64_t memory = ::sysinfo(&info) == 0 ? std::uint64_t{info.totalram} * info.mem_unit : 0;
   return {{"host", host.data()},           {"processor", processor}, {"cores", std::thread::hardware_concurrency()},
           {"threads", host_concurrency()}, {"memory_bytes", memory}, {"instruction_set", simd_kernels().name}};
 }
