@@ -21,7 +21,7 @@
 namespace distzo2 {
 namespace {
 
-/// Elements that a thread checks at a time: 1 MiB of a file or more, whose pages then go as they are read.
+/// Elements that a thread checks at a time: 1 MiB of a file or more.
 constexpr std::int64_t checked_piece = std::int64_t{1} << 19;
 
 // Of random tokens, where the deck leaves it open.
@@ -196,7 +196,6 @@ WeightSource folder_weights(const std::filesystem::path& folder, const UpdateRul
   const auto read = [=](int tensor, std::int64_t offset, std::span<float> out) {
     const Tensor& t = table->tensors[static_cast<std::size_t>(tensor)];
     reader->read(t.name, offset, out);
-    reader->release(t.name);
     if (!allow_non_finite) reader->check_finite(t.name, offset, out);
     if (rule.storage == Storage::fp16 && t.matrix)
       if (const auto found = std::ranges::find_if(out, overflows_fp16); found != out.end())

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/signals.hpp"
 
-#include "core/error.hpp"
-
-#include <unistd.h>
-
 #include <array>
 #include <csignal>
 #include <cstddef>
@@ -30,13 +26,6 @@ extern "C" void note_signal(int number) {
     return;
   }
   if (!ends(received_signal)) received_signal = number;
-}
-
-extern "C" void report_bus_error(int) {
-  constexpr char message[] =
-      "distzo2: a mapped model file could not be read: it was cut short while it was in use, or its disk failed\n";
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message, sizeof(message) - 1);
-  ::_exit(static_cast<int>(ExitCode::file));
 }
 
 void mask_stop_signals(int how) {
@@ -72,7 +61,6 @@ void prepare_signals() {
   mask_stop_signals(SIG_BLOCK);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  std::signal(SIGBUS, report_bus_error);
 }
 
 void admit_stop_signals() {

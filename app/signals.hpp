@@ -5,7 +5,7 @@ namespace distzo2 {
 
 /// Called by main before any thread is made. SIGINT, SIGTERM, SIGUSR1 and SIGHUP wait from here on: threads inherit
 /// that, so that only the main thread ever handles one. A write to a closed pipe or beyond the limit of file sizes
-/// becomes an error like any other, and a mapped file that cannot be read (SIGBUS) ends the process with a message.
+/// becomes an error like any other.
 void prepare_signals();
 
 /// The main thread takes stop signals, and what came since `prepare_signals`.

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "core/error.hpp"
@@ -153,11 +154,6 @@ void CheckpointReader::read(std::string_view name, std::int64_t offset, std::spa
   entry.file->read(stored, offset, out);
 }
 
-void CheckpointReader::release(std::string_view name) const {
-  const auto& [stored, entry] = *get(name);
-  entry.file->release(stored);
-}
-
 void CheckpointReader::check_finite(std::string_view name, std::int64_t offset, std::span<const float> values) const {
   const std::int64_t i = first_non_finite(values);
   if (i >= 0) {
@@ -177,14 +173,14 @@ std::uint64_t CheckpointReader::digest() const {
     XXH3_64bits_update(&state, &length, sizeof(length));
     XXH3_64bits_update(&state, data, bytes);
   };
+  std::array<std::byte, sampled_bytes> sample;
   for (const auto& [name, entry] : entries_) {
     const std::string_view dtype = name_of(entry.info->dtype);
-    const auto bytes = entry.file->bytes(name);
+    const auto bytes = entry.file->first_bytes(name, sample);
     add(name.data(), name.size());
     add(dtype.data(), dtype.size());
     add(entry.info->shape.data(), entry.info->shape.size() * sizeof(std::int64_t));
-    add(bytes.data(), std::min(bytes.size(), sampled_bytes));
-    entry.file->release(name);
+    add(bytes.data(), bytes.size());
   }
   return XXH3_64bits_digest(&state);
 }

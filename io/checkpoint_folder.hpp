@@ -31,8 +31,6 @@ public:
 
   /// out[i] = element offset + i of the tensor (row-major) as float.
   void read(std::string_view name, std::int64_t offset, std::span<float> out) const;
-  /// Lets the tensor's mapped pages go, so that an import does not hold the model twice.
-  void release(std::string_view name) const;
   /// Throws naming the tensor and the element where one of `values`, read from `offset`, is NaN or infinite.
   void check_finite(std::string_view name, std::int64_t offset, std::span<const float> values) const;
 

@@ -48,8 +48,6 @@ bool equal(const CheckpointReader& reader, std::string_view a, std::string_view 
       return false;
     }
   }
-  reader.release(a);
-  reader.release(b);
   return true;
 }
 

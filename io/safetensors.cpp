@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "io/safetensors.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 
 #include "core/error.hpp"
@@ -30,7 +25,6 @@ using nlohmann::json;
 
 constexpr std::uint64_t max_header_bytes = 100'000'000;
 constexpr std::size_t length_bytes = 8;
-constexpr std::size_t release_step_bytes = std::size_t{1} << 20;  // reads at least as large let their pages go
 
 struct DTypeRow {
   std::string_view name;
@@ -137,29 +131,6 @@ void check_cover(const std::map<std::string, TensorInfo, std::less<>>& tensors, 
   }
 }
 
-std::shared_ptr<const std::byte> map_file(const fs::path& path, std::size_t& size) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    fail(fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno)));
-  }
-  const std::shared_ptr<const void> closing(nullptr, [fd](const void*) { static_cast<void>(::close(fd)); });
-  struct stat status {};
-  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-    fail(fmt::format("{}: not a regular file", path.string()));
-  }
-  size = static_cast<std::size_t>(status.st_size);
-  if (size < length_bytes) {
-    fail(fmt::format("{}: {} bytes; a safetensors file starts with 8 bytes that state the length of its header",
-                     path.string(), size));
-  }
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (address == MAP_FAILED) {
-    fail(fmt::format("{}: cannot be mapped: {}", path.string(), std::strerror(errno)));
-  }
-  return {static_cast<const std::byte*>(address),
-          [size](const std::byte* p) { static_cast<void>(::munmap(const_cast<std::byte*>(p), size)); }};
-}
-
 }  // namespace
 
 std::string_view name_of(DType dtype) {
@@ -172,13 +143,15 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-SafetensorsFile::SafetensorsFile(const fs::path& path) : path_(path) {
-  std::size_t size = 0;
-  map_ = map_file(path, size);
+SafetensorsFile::SafetensorsFile(const fs::path& path) : file_(path) {
   const std::string file = path.string();
-
+  const std::uint64_t size = file_.size();
+  if (size < length_bytes) {
+    fail(fmt::format("{}: {} bytes; a safetensors file starts with 8 bytes that state the length of its header", file,
+                     size));
+  }
   std::uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, map_.get(), length_bytes);
+  file_.read(0, std::as_writable_bytes(std::span(&header_bytes, 1)));
   if (header_bytes > max_header_bytes) {
     fail(fmt::format("{}: states a header of {} bytes; at most {} are accepted (is it a safetensors file?)", file,
                      header_bytes, max_header_bytes));
@@ -187,8 +160,10 @@ SafetensorsFile::SafetensorsFile(const fs::path& path) : path_(path) {
     fail(fmt::format("{}: states a header of {} bytes, but only {} bytes follow (the file may be cut off)", file,
                      header_bytes, size - length_bytes));
   }
-  const std::string_view text(reinterpret_cast<const char*>(map_.get()) + length_bytes, header_bytes);
-  data_ = std::span(map_.get(), size).subspan(length_bytes + header_bytes);
+  std::string text(header_bytes, '\0');
+  file_.read(length_bytes, std::as_writable_bytes(std::span(text)));
+  data_begin_ = length_bytes + header_bytes;
+  const std::uint64_t data_bytes = size - data_begin_;
 
   const json header = parse_json(text, file + " (header)", {.max_bytes = max_header_bytes, .max_depth = 8});
   const JsonObject root(header, file + " (header)");
@@ -200,78 +175,56 @@ SafetensorsFile::SafetensorsFile(const fs::path& path) : path_(path) {
       }
       continue;
     }
-    tensors_.emplace(name, parse_tensor(root.object(name), file, name, data_.size()));
+    tensors_.emplace(name, parse_tensor(root.object(name), file, name, data_bytes));
   }
-  check_cover(tensors_, file, data_.size());
+  check_cover(tensors_, file, data_bytes);
 }
 
 const TensorInfo& SafetensorsFile::find(std::string_view name) const {
   const auto it = tensors_.find(name);
   if (it == tensors_.end()) {
-    broken(fmt::format("{}: asked for tensor \"{}\", which it does not hold", path_.string(), name));
+    broken(fmt::format("{}: asked for tensor \"{}\", which it does not hold", path().string(), name));
   }
   return it->second;
 }
 
-std::span<const std::byte> SafetensorsFile::bytes(std::string_view name) const {
+std::span<const std::byte> SafetensorsFile::first_bytes(std::string_view name, std::span<std::byte> to) const {
   const TensorInfo& info = find(name);
-  return data_.subspan(info.begin_bytes, info.end_bytes - info.begin_bytes);
+  to = to.first(std::min<std::size_t>(to.size(), info.end_bytes - info.begin_bytes));
+  file_.read(data_begin_ + info.begin_bytes, to);
+  return to;
 }
 
 void SafetensorsFile::read(std::string_view name, std::int64_t offset, std::span<float> out) const {
   const TensorInfo& info = find(name);
   if (offset < 0 || offset > info.elements || std::cmp_greater(out.size(), info.elements - offset)) {
-    broken(fmt::format("{}: elements {} + {} of tensor \"{}\" of shape {}", path_.string(), offset, out.size(), name,
+    broken(fmt::format("{}: elements {} + {} of tensor \"{}\" of shape {}", path().string(), offset, out.size(), name,
                        shape_text(info.shape)));
   }
   if (info.dtype > DType::f16) {
-    fail(fmt::format("{}: tensor \"{}\" has dtype {}; F32, BF16, F16 and F64 can be read as weights", path_.string(),
+    fail(fmt::format("{}: tensor \"{}\" has dtype {}; F32, BF16, F16 and F64 can be read as weights", path().string(),
                      name, name_of(info.dtype)));
   }
   const std::size_t element_bytes = bytes_of(info.dtype);
-  const auto source = bytes(name).subspan(static_cast<std::size_t>(offset) * element_bytes, out.size() * element_bytes);
-
-  // Tensors may start at odd addresses: copied in pieces, never cast.
-  constexpr std::size_t piece = 4096;
-  std::array<std::uint16_t, piece> halves;
-  std::array<double, piece> doubles;
-  std::size_t released = 0;
-  for (std::size_t i = 0; i < out.size(); i += piece) {
-    const std::size_t n = std::min(piece, out.size() - i);
-    const std::byte* from = source.data() + i * element_bytes;
-    float* to = out.data() + i;
-    if (info.dtype == DType::f32) {
-      std::memcpy(to, from, n * sizeof(float));
-    } else if (info.dtype == DType::f64) {
-      std::memcpy(doubles.data(), from, n * sizeof(double));
-      std::transform(doubles.begin(), doubles.begin() + static_cast<std::ptrdiff_t>(n), to,
-                     [](double v) { return static_cast<float>(v); });
-    } else {
-      std::memcpy(halves.data(), from, n * sizeof(std::uint16_t));
-      simd_kernels().load_16(to, halves.data(), info.dtype == DType::bf16 ? Storage::bf16 : Storage::fp16, n);
-    }
-    const std::size_t done = (i + n) * element_bytes;
-    if (done - released >= release_step_bytes || (released > 0 && done == source.size())) {
-      release_bytes(source.subspan(released, done - released));
-      released = done;
-    }
-  }
-}
-
-void SafetensorsFile::release(std::string_view name) const {
-  release_bytes(bytes(name));
-}
-
-void SafetensorsFile::release_bytes(std::span<const std::byte> bytes) const {
-  if (bytes.empty()) {
+  std::uint64_t at = data_begin_ + info.begin_bytes + static_cast<std::uint64_t>(offset) * element_bytes;
+  if (info.dtype == DType::f32) {
+    file_.read(at, std::as_writable_bytes(out));
     return;
   }
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin =
-      reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;  // a neighbour's part comes back when read
-  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size());
-  if (::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED) != 0) {
-    broken(fmt::format("{}: madvise: {}", path_.string(), std::strerror(errno)));
+  constexpr std::size_t piece = std::size_t{1} << 15;
+  std::vector<std::byte> raw(std::min(piece, out.size()) * element_bytes);
+  for (std::size_t i = 0; i < out.size(); i += piece) {
+    const auto to = out.subspan(i, std::min(piece, out.size() - i));
+    const auto from = std::span(raw).first(to.size() * element_bytes);
+    file_.read(at, from);
+    at += from.size();
+    if (info.dtype == DType::f64) {
+      const auto* doubles = reinterpret_cast<const double*>(from.data());
+      std::transform(doubles, doubles + to.size(), to.begin(), [](double v) { return static_cast<float>(v); });
+    } else {
+      simd_kernels().load_16(to.data(), reinterpret_cast<const std::uint16_t*>(from.data()),
+                             info.dtype == DType::bf16 ? Storage::bf16 : Storage::fp16, to.size());
+    }
   }
 }
 

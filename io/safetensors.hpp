@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "io/ranged_file.hpp"
 
 namespace distzo2 {
 
@@ -28,31 +29,27 @@ struct TensorInfo {
 
 std::string shape_text(std::span<const std::int64_t> shape);  // "[2, 3]"
 
-/// One safetensors file, mapped. The whole header is checked before anything of it is believed: its length, its JSON,
-/// every shape against its byte range, and that the ranges cover the data exactly. Refusals are Error(file) naming
-/// file and tensor.
+/// One safetensors file, read range by range. The whole header is checked before anything of it is believed: its
+/// length, its JSON, every shape against its byte range, and that the ranges cover the data exactly. Refusals are
+/// Error(file) naming file and tensor.
 class SafetensorsFile {
 public:
   explicit SafetensorsFile(const std::filesystem::path& path);
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return file_.path(); }
   const std::map<std::string, TensorInfo, std::less<>>& tensors() const { return tensors_; }
 
-  /// out[i] = element offset + i of the tensor (row-major) as float; pages are let go behind reads of 1 MiB and more.
-  /// `name` is one of tensors(). F64 is rounded to float. Threads may read at once.
+  /// out[i] = element offset + i of the tensor (row-major) as float. `name` is one of tensors(). F64 is rounded to
+  /// float. Threads may read at once.
   void read(std::string_view name, std::int64_t offset, std::span<float> out) const;
-  /// Lets go of the tensor's pages, so that they do not count as resident; they can still be read.
-  void release(std::string_view name) const;
-  /// The tensor's bytes as they stand in the file, aligned to nothing.
-  std::span<const std::byte> bytes(std::string_view name) const;
+  /// The tensor's first bytes as they stand in the file, `to.size()` of them or all.
+  std::span<const std::byte> first_bytes(std::string_view name, std::span<std::byte> to) const;
 
 private:
   const TensorInfo& find(std::string_view name) const;
-  void release_bytes(std::span<const std::byte> bytes) const;
 
-  std::filesystem::path path_;
-  std::shared_ptr<const std::byte> map_;
-  std::span<const std::byte> data_;  // after the header
+  RangedFile file_;
+  std::uint64_t data_begin_ = 0;  // after the header
   std::map<std::string, TensorInfo, std::less<>> tensors_;
 };
 

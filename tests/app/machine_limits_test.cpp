@@ -135,9 +135,5 @@ TEST(Signals, that_are_ignored_stay_ignored) {
   EXPECT_EQ(program.wait().exit_code, 75);
 }
 
-TEST(Signals, of_a_mapped_file_that_was_cut_short_end_in_a_message) {
-  expect_one_line(signalled(TinyProject(), {SIGBUS}), 3, {"mapped model file"});
-}
-
 }  // namespace
 }  // namespace distzo2
