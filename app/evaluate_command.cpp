@@ -128,6 +128,7 @@ ExitCode evaluate_command(const EvaluateOptions& options, RunConfig config) {
                                         {"examples", result.examples},
                                         {"confusion", result.confusion},
                                         {"seconds", seconds},
+                                        {"peak_host_bytes", peak_resident_bytes()},
                                         {"theta_digest", fmt::format("{:016x}", engine->store().digest())},
                                         {"arithmetic", engine->arithmetic_fingerprint()},
                                         {"git_hash", build_git_hash()},

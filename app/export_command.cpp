@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "app/base_storage.hpp"
 #include "app/commands.hpp"
 #include "app/loading.hpp"
 #include "app/model_export.hpp"
-#include "app/resume.hpp"
+#include "app/progress.hpp"
 #include "app/run_folder.hpp"
+#include "core/engine.hpp"
+#include "core/error.hpp"
+#include "io/hf_config.hpp"
 #include "io/json_file.hpp"
 
 #include <fmt/format.h>
@@ -42,28 +46,34 @@ ExitCode export_command(const ExportOptions& options) {
     throw Error(ExitCode::usage, fmt::format("--output: {} lies in the base model's folder {}; name one outside",
                                              options.output.string(), base.string()));
 
-  // 2. theta_0, checked to be the one that the run began with; then the records, in one pass.
-  const std::unique_ptr<Engine> engine = load_engine(base, found.header.rule, Compute::fp32, true);
-  if (engine->store().digest() != found.header.theta0_digest)
+  // 2. theta_0, checked to be the one that the run began with. Nothing of the model is kept in memory: each piece is
+  //    read from the base model and brought to the step as it is written.
+  const UpdateRule& rule = found.header.rule;
+  const TensorTable table = tensor_table(read_model_config(base));
+  BaseStorage storage(folder_weights(base, rule, true), table, rule.storage);
+  const std::unique_ptr<ParameterStore> store = replaying_store(storage, table, rule);
+  if (store->digest() != found.header.theta0_digest)
     throw Error(ExitCode::file,
                 fmt::format("{}: its weights are not those that {} began with", base.string(), file.string()));
   check_same_decay(found.header, decay_mask_digest(engine->store().table()), file);
   if (found.torn && !options.json)
     fmt::print("note      {}: what stands after step {} is not whole and is left out\n", file.string(), last);
-  found.steps.resize(step);
-  replay(*engine, found.steps);
-  const std::uint64_t digest = engine->store().digest();
-  for (const DigestRecord& d : found.digests)
-    if (d.t == step && d.theta_digest != digest)
-      throw Error(ExitCode::internal, fmt::format("{}: the replay of step {} has digest {:016x}, the run had {:016x}",
-                                                  file.string(), step, digest, d.theta_digest));
+  for (std::uint32_t t = 0; t < step; ++t) store->append(found.steps[t]);
 
   // 3. The folder.
-  export_model(*engine, base, options.output, IfExists::refuse);
+  std::uint64_t digest = 0;
+  export_model(*store, base, options.output, IfExists::refuse, [&](std::uint64_t written) {
+    digest = written;
+    for (const DigestRecord& d : found.digests)
+      if (d.t == step && d.theta_digest != digest)
+        throw Error(ExitCode::internal, fmt::format("{}: the replay of step {} has digest {:016x}, the run had {:016x}",
+                                                    file.string(), step, digest, d.theta_digest));
+  });
   if (options.json)
     fmt::print("{}\n", json_text(nlohmann::ordered_json{{"output", options.output.string()},
                                                         {"step", step},
                                                         {"torn", found.torn},
+                                                        {"peak_host_bytes", peak_resident_bytes()},
                                                         {"theta_digest", fmt::format("{:016x}", digest)}}));
   else
     fmt::print("theta after {} steps, digest {:016x}, written to {}\n", step, digest, options.output.string());

@@ -12,8 +12,6 @@
 namespace distzo2 {
 namespace {
 
-constexpr std::int64_t piece = std::int64_t{1} << 20;
-
 DType dtype_of(Storage storage) {
   switch (storage) {
     case Storage::fp32:
@@ -32,8 +30,7 @@ bool overflows_fp16(float value) {
   return std::isfinite(value) && std::abs(value) >= 65520.0F;
 }
 
-std::string export_problem(const Engine& engine) {
-  const ParameterStore& store = engine.store();
+std::string export_problem(const ParameterStore& store) {
   if (store.rule().storage != Storage::fp16) return {};
   const TensorTable& table = store.table();
   std::vector<float> values;
@@ -48,9 +45,8 @@ std::string export_problem(const Engine& engine) {
   return {};
 }
 
-void export_model(const Engine& engine, const std::filesystem::path& base, const std::filesystem::path& folder,
-                  IfExists if_exists) {
-  const ParameterStore& store = engine.store();
+void export_model(const ParameterStore& store, const std::filesystem::path& base, const std::filesystem::path& folder,
+                  IfExists if_exists, const std::function<void(std::uint64_t)>& check) {
   const TensorTable& table = store.table();
   // One-dimensional tensors are stored in fp32 but leave in the matrices' precision, as model folders have them.
   const DType dtype = dtype_of(store.rule().storage);
@@ -58,15 +54,10 @@ void export_model(const Engine& engine, const std::filesystem::path& base, const
   for (const Tensor& t : table.tensors)
     declarations.push_back({t.name, dtype, t.matrix ? std::vector{t.rows, t.cols} : std::vector{t.cols}});
   CheckpointWriter writer(folder, base, declarations, {.replace = if_exists == IfExists::replace});
-  std::vector<float> values;
-  for (int i = 0; i < std::ssize(table.tensors); ++i) {
-    const Tensor& t = table.tensors[static_cast<std::size_t>(i)];
-    for (std::int64_t at = 0; at < t.size(); at += piece) {
-      values.resize(static_cast<std::size_t>(std::min(piece, t.size() - at)));
-      store.read(i, at, values);
-      writer.write(t.name, values);
-    }
-  }
+  const std::uint64_t digest = store.digest([&](int tensor, std::span<const float> values) {
+    writer.write(table.tensors[static_cast<std::size_t>(tensor)].name, values);
+  });
+  if (check) check(digest);
   writer.finish();
 }
 

@@ -71,9 +71,9 @@ bool RunEvaluations::at(std::uint32_t t, bool end) {
 }
 
 void RunEvaluations::write_model(const std::filesystem::path& folder) {
-  const std::string problem = export_problem(engine_);
+  const std::string problem = export_problem(engine_.store());
   if (problem.empty()) {
-    export_model(engine_, config_.model.folder, folder, IfExists::replace);
+    export_model(engine_.store(), config_.model.folder, folder, IfExists::replace);
     return;
   }
   if (models_problem_.empty()) progress_.say(fmt::format("warning  {} is not written: {}", folder.string(), problem));

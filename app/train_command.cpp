@@ -146,7 +146,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
                            describe_compute(config.precision.compute)));
   if (!lock->problem().empty()) progress.say("note     " + lock->problem());
   if (writes_models(config, engine->store()))
-    if (const std::string problem = export_problem(*engine); !problem.empty())
+    if (const std::string problem = export_problem(engine->store()); !problem.empty())
       progress.say(
           fmt::format("warning  final/ and best/ cannot be written as it stands: {}; store in bf16 or fp32, or "
                       "set output/write models to never",

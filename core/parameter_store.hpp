@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -41,6 +42,9 @@ struct PendingUpdates {
 };
 
 class PanelScratch;  // core/panels.hpp
+
+/// Given consecutive elements of one tensor after another, in canonical order.
+using ValueVisitor = std::function<void(int tensor, std::span<const float> values)>;
 
 /// All parameters of a model: matrices in S, one-dimensional tensors in fp32, each unit on its tier. A chunk has a
 /// version, the first record not yet in it; every reader sees the pending records applied.
@@ -126,7 +130,8 @@ public:
   void read(int tensor, std::int64_t offset, std::span<float> out) const;
 
   /// Sum mod 2^64 of XXH3-64 over chunks of 4,096 indices as readers see them (design section 3).
-  std::uint64_t digest() const;
+  /// `visit`, where given, sees every value on the way, from the calling thread.
+  std::uint64_t digest(const ValueVisitor& visit = nullptr) const;
 
   /// Brings the chunks of each disk unit to one version, the latest among them (they differ after a crash).
   void level_versions();

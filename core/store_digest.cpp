@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/digest.hpp"
+#include "core/kernels/gemm_kokkosblas.hpp"
 #include "core/parameter_store.hpp"
 #include "core/pieces.hpp"
 #include "core/round_up.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace distzo2 {
 
-std::uint64_t ParameterStore::digest() const {
+std::uint64_t ParameterStore::digest(const ValueVisitor& visit) const {
   // Runs of one type, cut into chunks of index_alignment indices; a chunk may span tensors.
   struct DigestChunk {
     std::int64_t first, end;
@@ -30,35 +32,59 @@ std::uint64_t ParameterStore::digest() const {
     }
     i = last + 1;
   }
-  // Several chunks at a time, so that what is on disk is read in long pieces.
+  // Several chunks at a time, so that what is on disk is read in long pieces; of these as many as keep all threads
+  // busy.
   constexpr int at_a_time = 64;
   const int count = static_cast<int>(chunks.size());
   const auto at = [&](int i) -> const DigestChunk& { return chunks[static_cast<std::size_t>(i)]; };
-  std::vector<std::uint64_t> sums(static_cast<std::size_t>(pieces_of(count, at_a_time)));
-  for_each_piece(sums.size(), [&](std::size_t piece) {
+  struct Piece {
     std::vector<float> values;
-    const auto values_of = [&](std::int64_t first, std::int64_t n, std::int64_t origin) {
-      return std::span(values).subspan(static_cast<std::size_t>(first - origin), static_cast<std::size_t>(n));
-    };
-    const int last = std::min(count, (static_cast<int>(piece) + 1) * at_a_time);
-    for (int begin = static_cast<int>(piece) * at_a_time, end; begin < last; begin = end) {
+    std::vector<std::pair<int, std::size_t>> runs;  // tensor, elements: what `values` holds, in order
+    std::uint64_t sum = 0;
+  };
+  const auto fill = [&](Piece& piece, int index) {
+    piece.runs.clear();
+    piece.sum = 0;
+    std::size_t filled = 0;
+    const int last = std::min(count, (index + 1) * at_a_time);
+    piece.values.resize(static_cast<std::size_t>(at_a_time) * index_alignment);
+    for (int begin = index * at_a_time, end; begin < last; begin = end) {
       end = begin + 1;  // chunks that follow on one another
       while (end < last && at(end).first == at(end - 1).end) ++end;
       const std::int64_t origin = at(begin).first, run_end = at(end - 1).end;
-      values.resize(static_cast<std::size_t>(run_end - origin));
+      const std::span<float> values =
+          std::span(piece.values).subspan(filled, static_cast<std::size_t>(run_end - origin));
+      filled += values.size();
       std::int64_t first = origin;
       for (int j = at(begin).tensor; first < run_end; ++j) {
         const Tensor& t = table_.tensors[static_cast<std::size_t>(j)];
         const std::int64_t n = std::min(run_end, t.first + t.size()) - first;
-        read(j, first - t.first, values_of(first, n, origin));
+        read(j, first - t.first, values.subspan(static_cast<std::size_t>(first - origin), static_cast<std::size_t>(n)));
+        piece.runs.emplace_back(j, static_cast<std::size_t>(n));
         first += n;
       }
       for (int i = begin; i < end; ++i)
-        sums[piece] += digest_chunk(static_cast<std::uint64_t>(at(i).first),
-                                    values_of(at(i).first, at(i).end - at(i).first, origin));
+        piece.sum += digest_chunk(static_cast<std::uint64_t>(at(i).first),
+                                  values.subspan(static_cast<std::size_t>(at(i).first - origin),
+                                                 static_cast<std::size_t>(at(i).end - at(i).first)));
     }
-  });
-  return std::accumulate(sums.begin(), sums.end(), std::uint64_t{0});
+  };
+  const int pieces = static_cast<int>(pieces_of(count, at_a_time));
+  std::vector<Piece> some(static_cast<std::size_t>(std::clamp(4 * host_concurrency(), 1, std::max(pieces, 1))));
+  std::uint64_t sum = 0;
+  for (int begin = 0; begin < pieces; begin += static_cast<int>(some.size())) {
+    const auto n = static_cast<std::size_t>(std::min<std::ptrdiff_t>(std::ssize(some), pieces - begin));
+    for_each_piece(n, [&](std::size_t i) { fill(some[i], begin + static_cast<int>(i)); });
+    for (std::size_t i = 0; i < n; ++i) {
+      sum += some[i].sum;
+      std::span<const float> values = some[i].values;
+      for (const auto& [tensor, elements] : some[i].runs) {
+        if (visit) visit(tensor, values.first(elements));
+        values = values.subspan(elements);
+      }
+    }
+  }
+  return sum;
 }
 
 }  // namespace distzo2

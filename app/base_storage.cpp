@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/base_storage.hpp"
+
+#include "core/error.hpp"
+#include "core/simd/kernels.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace distzo2 {
+
+BaseStorage::BaseStorage(WeightSource weights, TensorTable table, Storage storage)
+    : weights_(std::move(weights)),
+      table_(std::move(table)),
+      storage_(storage),
+      chunks_(make_chunk_table(table_, storage)) {}
+
+void BaseStorage::read(int begin, int end, std::byte* image) {
+  const std::size_t origin = chunks_.chunks[static_cast<std::size_t>(begin)].offset;
+  for (int c = begin; c < end; ++c) {
+    const Chunk& chunk = chunks_.chunks[static_cast<std::size_t>(c)];
+    read_part(c, 0, {image + (chunk.offset - origin), chunk.bytes});
+  }
+}
+
+void BaseStorage::read_part(int chunk, std::size_t offset, std::span<std::byte> to) {
+  const Chunk& c = chunks_.chunks[static_cast<std::size_t>(chunk)];
+  const Storage storage = c.matrix() ? storage_ : Storage::fp32;
+  const auto element = static_cast<std::int64_t>(bytes_of(storage));
+  const std::int64_t begin = c.first + static_cast<std::int64_t>(offset) / element;
+  const std::int64_t end = begin + std::ssize(to) / element;
+  std::vector<float> values(static_cast<std::size_t>(end - begin));  // indices of no tensor stay zero
+  for (int i = c.tensor_begin; i < c.tensor_end; ++i) {
+    const Tensor& t = table_.tensors[static_cast<std::size_t>(i)];
+    const std::int64_t from = std::max(begin, t.first), until = std::min(end, t.first + t.size());
+    if (from < until)
+      weights_.read(
+          i, from - t.first,
+          std::span(values).subspan(static_cast<std::size_t>(from - begin), static_cast<std::size_t>(until - from)));
+  }
+  if (storage == Storage::fp32)
+    std::ranges::copy(std::as_bytes(std::span(values)), to.begin());
+  else
+    simd_kernels().store_nearest(reinterpret_cast<std::uint16_t*>(to.data()), values.data(), storage, values.size());
+}
+
+void BaseStorage::write(int, int, const std::byte*, std::uint32_t) {
+  throw Error(ExitCode::internal, "the base model is never written to");
+}
+
+std::unique_ptr<ParameterStore> replaying_store(BaseStorage& base, const TensorTable& table, const UpdateRule& rule) {
+  Placement placement = make_units(table, base.chunks(), true);
+  for (Unit& unit : placement.units) unit.tier = Tier::disk;
+  placement.buffers = 0;  // no pass goes over it
+  const std::unique_ptr<HostArena> arena = make_kokkos_arena();
+  return std::make_unique<ParameterStore>(table, rule, *arena, std::move(placement), &base);
+}
+
+}  // namespace distzo2
