@@ -76,7 +76,7 @@ DISTZO2_BEFORE_LIBRARIES bool is_of(const char* text, const char* const* words) 
 /// Whether the libraries may see a variable. Of those that tune OpenMP, only what says where threads run and how they
 /// wait, in values that libgomp surely knows: the others can break what the program relies on (a number of threads that
 /// changes by itself, no parallel regions, a second opinion of Kokkos), and libgomp prints a line of its own about
-/// values that it cannot read.
+/// values that it cannot read. Of Kokkos' own, only the names of its tools.
 DISTZO2_BEFORE_LIBRARIES bool is_for_libraries(const char* entry) {
   static constexpr const char* binds[] = {"true", "TRUE", "false", "FALSE", "close", "spread", "master", nullptr};
   static constexpr const char* places[] = {"threads", "cores", "sockets", nullptr};
@@ -86,7 +86,8 @@ DISTZO2_BEFORE_LIBRARIES bool is_for_libraries(const char* entry) {
   if (const char* value = after(entry, "OMP_PLACES=")) return is_of(value, places);
   if (const char* value = after(entry, "OMP_WAIT_POLICY=")) return is_of(value, waits);
   if (const char* value = after(entry, "GOMP_SPINCOUNT=")) return is_count(value);
-  if (after(entry, "OMP_NUM_THREADS=") != nullptr) return true;  // looked at by itself
+  if (after(entry, "OMP_NUM_THREADS=") != nullptr) return true;  // looked at by itself, as are the names of tools
+  if (after(entry, "KOKKOS_TOOLS_LIBS=") != nullptr || after(entry, "KOKKOS_PROFILE_LIBRARY=") != nullptr) return true;
   return after(entry, "OMP_") == nullptr && after(entry, "GOMP_") == nullptr && after(entry, "KOKKOS_") == nullptr;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/build_info.hpp"
 #include "app/commands.hpp"
+#include "app/kokkos_tools.hpp"
 #include "app/run_config.hpp"
 #include "app/signals.hpp"
 #include "app/standard_streams.hpp"
@@ -100,6 +101,7 @@ ExitCode run(const Command& command) {
     const RunConfig config =
         command.deck == nullptr ? RunConfig{} : read_run_config(command.deck->deck, command.deck->sets);
     device_info();  // a program for GPUs says in one line that there is none
+    check_kokkos_tools();
     const KokkosScope kokkos(thread_count(config.parallel.threads));
     if (!command.stops_at_signals) admit_stop_signals();
     const ExitCode code = command.run(config);

@@ -7,6 +7,13 @@
 
 namespace distzo2 {
 
+/// The variable by which this version finds a tool, and the one of other versions.
+#if KOKKOS_VERSION >= 30700
+constexpr const char *kokkos_tool_variable = "KOKKOS_TOOLS_LIBS", *other_tool_variable = "KOKKOS_PROFILE_LIBRARY";
+#else
+constexpr const char *kokkos_tool_variable = "KOKKOS_PROFILE_LIBRARY", *other_tool_variable = "KOKKOS_TOOLS_LIBS";
+#endif
+
 #if KOKKOS_VERSION >= 30700
 inline Kokkos::InitializationSettings kokkos_settings(int threads) {
   Kokkos::InitializationSettings s;

@@ -10,6 +10,18 @@
 
 namespace distzo2 {
 
+namespace {
+
+/// A tool named by either of the two variables reaches the one that this version reads; both would be refused.
+void prepare_tools() {
+  for (const char* name : {other_tool_variable, kokkos_tool_variable})
+    if (const char* value = std::getenv(name); value != nullptr && *value == '\0') ::unsetenv(name);
+  if (const char* tool = std::getenv(other_tool_variable); tool != nullptr) ::setenv(kokkos_tool_variable, tool, 0);
+  ::unsetenv(other_tool_variable);
+}
+
+}  // namespace
+
 struct KokkosScope::Up {
   explicit Up(int threads) : guard(kokkos_settings(threads)) {}
   Kokkos::ScopeGuard guard;
@@ -22,6 +34,7 @@ KokkosScope::KokkosScope(int threads) {
 #ifdef KOKKOS_ENABLE_OPENMP
   omp_set_num_threads(threads);
 #endif
+  prepare_tools();
   up_ = std::make_unique<Up>(threads);
 }
 

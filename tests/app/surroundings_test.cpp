@@ -45,7 +45,7 @@ TEST(Environment, of_openmp_and_kokkos_cannot_break_a_run) {
   for (const char* variable :
        {"OMP_DYNAMIC=true", "OMP_MAX_ACTIVE_LEVELS=0", "OMP_NESTED=junk", "OMP_SCHEDULE=junk", "OMP_PLACES={0",
         "OMP_PLACES=cores", "OMP_PROC_BIND=junk", "OMP_DISPLAY_ENV=true", "OMP_STACKSIZE=junk", "GOMP_SPINCOUNT=junk",
-        "OMP_THREAD_LIMIT=junk", "OMP_THREAD_LIMIT=2", "KOKKOS_NUM_DEVICES=junk", "KOKKOS_TOOLS_LIBS=/none.so"}) {
+        "OMP_THREAD_LIMIT=junk", "OMP_THREAD_LIMIT=2", "KOKKOS_NUM_DEVICES=junk", "KOKKOS_TOOLS_LIBS="}) {
     SCOPED_TRACE(variable);
     EXPECT_EQ(project.json({"evaluate", "deck.yaml", "--json"}, {.environment = {variable, "OMP_NUM_THREADS=2"}})
                   .at("machine")
