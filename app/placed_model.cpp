@@ -2,6 +2,7 @@
 #include "app/placed_model.hpp"
 
 #include "core/error.hpp"
+#include "core/kernels/gemm_kokkosblas.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
     BlockFileOptions options;
     options.identity = weights.identity();
     options.spare_slots = plan.spare_slots;
+    options.callers = 2 + host_concurrency();
     options.covered = records;
     options.progress = told_by(progress, "checking the store:");
     options.before_write = [this](std::uint32_t version) {

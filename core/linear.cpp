@@ -5,6 +5,7 @@
 #include "core/panels.hpp"
 #include "core/simd/kernels.hpp"
 
+#include <string>
 #include <algorithm>
 
 namespace distzo2 {
@@ -78,7 +79,8 @@ void lookup_rows(const HostExec& exec, const Rows& out, std::span<const std::int
   scratch.prepare(w.cols, 1);
   const ThreadToken token(exec);
   const auto tokens = static_cast<int>(ids.size());
-  Kokkos::parallel_for("distzo2::lookup_rows", Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, tokens),
+  static const std::string name("distzo2::lookup_rows");  // a literal would become a string at every call
+  Kokkos::parallel_for(name, Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, tokens),
                        [&](int row) {
                          const int thread = token.acquire();
                          const std::int32_t id = ids[static_cast<std::size_t>(row)];

@@ -6,6 +6,7 @@
 #include "core/simd/kernels.hpp"
 
 #include <cassert>
+#include <string>
 
 namespace distzo2 {
 
@@ -19,7 +20,8 @@ PanelInput compute_input(const HostExec& exec, const Rows& x, Compute compute, P
   std::vector<float>& rounded = scratch.rounded();
   if (std::ssize(rounded) < size) rounded.resize(static_cast<std::size_t>(size));
   float* out = rounded.data();
-  Kokkos::parallel_for("distzo2::linear::round_input",
+  static const std::string name("distzo2::linear::round_input");  // a literal would become a string at every call
+  Kokkos::parallel_for(name,
                        Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, x.evaluations * x.tokens),
                        [=](int i) {
                          const int e = i / x.tokens, token = i % x.tokens;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 #include <vector>
+#include <string>
 
 namespace distzo2 {
 
@@ -75,7 +76,8 @@ void for_each_panel(const HostExec& exec, const char* label, std::span<const Pro
   scratch.prepare_gemm(packed_floats(panels.whole()), static_cast<std::size_t>(row_tile * panels.rows()));
   using Policy = Kokkos::RangePolicy<HostExec, Kokkos::Schedule<Kokkos::Dynamic>, Kokkos::IndexType<int>>;
   const ThreadToken token(exec);
-  Kokkos::parallel_for(label, Policy(exec, 0, panels.count()).set_chunk_size(1), [&](int i) {
+  static const std::string name(label);  // one a type of `use`
+  Kokkos::parallel_for(name, Policy(exec, 0, panels.count()).set_chunk_size(1), [&](int i) {
     const int thread = token.acquire();
     ThreadPanels& t = scratch.thread(thread);
     Panel panel = panels[i];

@@ -8,8 +8,10 @@
 #include "core/round_up.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <string>
 
@@ -78,6 +80,8 @@ ParameterStore::ParameterStore(TensorTable table, UpdateRule rule, HostArena& ar
     }
   }
   seen_ = version_;
+  // Those of a unit that was stored as long ago as can be, and the newest: a step allocates nothing for them.
+  records_.reserve(2 * (placement_.write_back_every + rule_.round_every) + 2);
   if (placement_.streams_any()) {
     std::vector<std::byte*> host_units(memory_of_unit_);
     for (std::size_t u = 0; u < host_units.size(); ++u)
@@ -262,13 +266,13 @@ void ParameterStore::apply_pending(const Weight& w) {
   const HostExec exec;
   PanelScratch& scratch = *scratch_;
   const Kokkos::Experimental::UniqueToken<HostExec> token(exec);
-  Kokkos::parallel_for("distzo2::apply_pending", Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, pieces),
-                       [&](int i) {
-                         const int thread = token.acquire();
-                         const std::int64_t offset = i * piece_elements;
-                         bring_up_to_date(w, offset, std::min(piece_elements, size - offset), scratch.thread(thread));
-                         token.release(thread);
-                       });
+  static const std::string name("distzo2::apply_pending");  // a literal would become a string at every call
+  Kokkos::parallel_for(name, Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, pieces), [&](int i) {
+    const int thread = token.acquire();
+    const std::int64_t offset = i * piece_elements;
+    bring_up_to_date(w, offset, std::min(piece_elements, size - offset), scratch.thread(thread));
+    token.release(thread);
+  });
 }
 
 void ParameterStore::read(int tensor, std::int64_t offset, std::span<float> out) const {
@@ -287,7 +291,8 @@ void ParameterStore::read(int tensor, std::int64_t offset, std::span<float> out)
 
 void ParameterStore::read_in_chunk(int tensor, int chunk, std::int64_t offset, std::span<float> out,
                                    std::size_t element) const {
-  thread_local std::vector<std::byte> fetched;
+  thread_local std::vector<std::byte> long_piece;
+  std::array<std::byte, std::size_t{1} << 16> short_piece;  // a row that a step looks up: nothing is allocated
   float scratch[chunk_elements];
   const Tensor& t = table_.tensors[size(tensor)];
   const Chunk& c = placement_.chunks.chunks[size(chunk)];
@@ -298,14 +303,18 @@ void ParameterStore::read_in_chunk(int tensor, int chunk, std::int64_t offset, s
   const std::int64_t row_begin = t.matrix ? c.row_begin : 0;
   Weight w = view(tensor, chunk, row_begin, t.matrix ? c.row_end : 1, memory, version_[size(chunk)]);
   offset -= row_begin * t.cols;
+  std::span<std::byte> fetched;
+  if (memory == nullptr || on_device(unit)) {
+    const std::size_t bytes = out.size() * element;
+    if (bytes > short_piece.size()) long_piece.resize(bytes);
+    fetched = bytes > short_piece.size() ? std::span(long_piece).first(bytes) : std::span(short_piece).first(bytes);
+  }
   if (on_device(unit)) {
-    fetched.resize(out.size() * element);
     device_->get(fetched.data(), w.data + static_cast<std::size_t>(offset) * element, fetched.size());
     w.data = fetched.data();
     w.first += static_cast<std::uint64_t>(offset);
     offset = 0;
   } else if (memory == nullptr) {
-    fetched.resize(out.size() * element);
     const std::size_t in_chunk = image_offset(table_.blocks[size(t.block)], t, rule_.storage) +
                                  static_cast<std::size_t>(row_begin * t.cols + offset) * element - c.offset;
     disk_->read_part(chunk, in_chunk, fetched);
@@ -336,13 +345,14 @@ Weight ParameterStore::gather_rows(int tensor, std::span<const std::int32_t> ids
   const auto id_of = [&](int token) { return ids[size(token)]; };
   std::ranges::sort(by_id_, {}, id_of);
   const auto row = [&](int token) { return rows.subspan(size(token) * cols, cols); };
-  for_each_piece(ids.size(), [&](std::size_t i) {
+  const auto fetch = [&](std::size_t i) {
     const std::int32_t id = id_of(by_id_[i]);
     if (i > 0 && id_of(by_id_[i - 1]) == id) return;
     read(tensor, id * t.cols, row(by_id_[i]));
     for (std::size_t j = i + 1; j < ids.size() && id_of(by_id_[j]) == id; ++j)
       std::ranges::copy(row(by_id_[i]), row(by_id_[j]).begin());
-  });
+  };
+  for_each_piece(ids.size(), std::ref(fetch));  // a reference: a copy would be allocated
   Weight w = view(tensor, first_chunk(tensor), 0, t.rows, nullptr, next_);
   w.data = gathered_.host.get();
   if (device_ != nullptr) {  // the next call comes after this step's losses: the copy is done by then

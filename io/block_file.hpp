@@ -24,6 +24,7 @@ struct BlockFileOptions {
   /// Slots beyond one a chunk: twice the chunks of the largest write, so that every second write waits for a sync.
   int spare_slots = 8;
   int threads = 4;     // that help the calling ones
+  int callers = 2;     // at once: the lanes that read and write, and threads that look rows up
   bool direct = true;  // where the file system can
   /// Records that the trajectory holds: chunks of later versions are forgotten when a store is opened.
   std::uint32_t covered = std::numeric_limits<std::uint32_t>::max();

@@ -110,7 +110,7 @@ BlockFile::BlockFile(const fs::path& folder, const ChunkTable& table, Storage st
       table_digest_(digest_of(table)),
       store_(identity_ ^ table_digest_),
       made_folder_(make_folder(folder)),
-      file_(folder / data_name, table.slot_bytes, options.direct, options.threads),
+      file_(folder / data_name, table.slot_bytes, options.direct, options.threads + options.callers),
       pool_(options.threads),
       before_write_(options.before_write),
       entries_(table.chunks.size()) {

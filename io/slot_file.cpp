@@ -91,10 +91,9 @@ private:
   std::unique_ptr<Scratch> scratch_;
 };
 
-SlotFile::SlotFile(const std::filesystem::path& path, std::size_t payload_bytes, bool try_direct, int threads)
+SlotFile::SlotFile(const std::filesystem::path& path, std::size_t payload_bytes, bool try_direct, int transfers)
     : file_(path, try_direct), stride_(page_bytes + payload_bytes) {
-  const int transfers = threads + 2;  // the lanes that read and write take part
-  idle_.reserve(64);
+  idle_.reserve(2 * static_cast<std::size_t>(transfers));
   for (int i = 0; i < transfers; ++i)
     idle_.push_back(std::make_unique<Scratch>(make_page_buffer(2 * page_bytes + bounce_bytes)));
 }

@@ -27,10 +27,10 @@ struct SlotHeader {
 
 /// A file of equal slots, each a page of header and a payload of up to `payload_bytes` (a multiple of page_bytes), read
 /// and written whatever the caller's addresses are. May be called from several threads; two of them never write one
-/// slot. Allocates only where more threads than ever before transfer at once.
+/// slot. Allocates only where more than `transfers` threads are at it at once.
 class SlotFile {
 public:
-  SlotFile(const std::filesystem::path& path, std::size_t payload_bytes, bool try_direct, int threads);
+  SlotFile(const std::filesystem::path& path, std::size_t payload_bytes, bool try_direct, int transfers);
 
   DirectFile& file() { return file_; }
   const DirectFile& file() const { return file_; }

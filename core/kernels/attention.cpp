@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 
 namespace distzo2 {
 namespace {
@@ -195,7 +196,8 @@ void attention(const HostExec& exec, const Rows& out, const Rows& q, const Rows&
   using Policy = Kokkos::RangePolicy<HostExec, Kokkos::Schedule<Kokkos::Dynamic>, Kokkos::IndexType<std::int64_t>>;
   Policy policy(exec, 0, static_cast<std::int64_t>(tiles.size()) * units);
   policy.set_chunk_size(1);
-  Kokkos::parallel_for("distzo2::attention", policy, [=](std::int64_t const work) {
+  static const std::string name("distzo2::attention");  // a literal would become a string at every call
+  Kokkos::parallel_for(name, policy, [=](std::int64_t const work) {
     AttentionTile const part = all_tiles[work / units];
     AttentionSpan const s = all_spans[part.span];
     int const evaluation = static_cast<int>(work % units) / kv_heads;
