@@ -72,7 +72,8 @@ TEST_P(StepAllocations, are_none_from_the_third_step_on) {
     const UpdateRule rule{3, DirectionKind::gaussian, way.storage, Rounding::stochastic, 1};
     const Placement placement = place(tensor_table(config), way);
     const TemporaryFolder folder;
-    BlockFile disk(folder / "store", placement.chunks, way.storage, {.spare_slots = 200, .callers = 2 + host_concurrency()});
+    BlockFile disk(folder / "store", placement.chunks, way.storage,
+                   {.spare_slots = 200, .callers = 2 + host_concurrency()});
     Engine engine(config, rule, way.compute, placement, &disk);
     import_weights(engine.store(), random_weights(config, 1), &disk);
 
