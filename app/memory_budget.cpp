@@ -70,6 +70,8 @@ MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const Ten
   work.round_every = update_rule(config).round_every;
   work.batch = {std::max(step.evaluations, evaluation.evaluations), std::max(step.tokens, evaluation.tokens),
                 std::max(step.terms, evaluation.terms)};
+  work.directions = static_cast<int>(config.zo.directions);
+  work.threads = threads;
   work.tokens_looked_up = static_cast<std::uint64_t>(work.batch.tokens);
   const auto bytes = [&](const BatchShape& b) {
     return activation_bytes(model, b.evaluations, b.tokens, b.terms, threads);

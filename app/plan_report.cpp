@@ -82,6 +82,18 @@ std::string streaming_text(const Placement& p) {
                      p.groups ? "matrices" : "whole blocks", p.buffers, bytes_text(p.buffer_bytes), stored);
 }
 
+/// Why blocks on disk are stored as often as they are.
+std::string write_back_text(const RunConfig& config, const MemoryPlan& plan) {
+  const StepCost& c = plan.cost;
+  const std::uint32_t every = plan.placement.write_back_every;
+  return fmt::format(
+      "stored    every {} steps ({}): at stated rates computing takes {:.3g} s, {:.3g} s more for each step that a "
+      "block "
+      "lies unstored; the disk at {:.1f} GB/s {:.3g} s to read and {:.3g} s to write all",
+      every, config.memory.write_back_every ? "memory/write back every" : "auto", c.compute_s, c.replay_s,
+      disk_bytes_per_s / 1e9, c.read_s, c.write_s);
+}
+
 }  // namespace
 
 std::vector<std::string> plan_lines(const PlannedRun& run, const MemoryPlan& plan) {
@@ -109,6 +121,7 @@ std::vector<std::string> plan_lines(const PlannedRun& run, const MemoryPlan& pla
   const Scratch scratch = scratch_of(run, plan);
   lines.push_back(fmt::format("step      reads {} from disk, writes {}", bytes_text(plan.disk.read),
                               bytes_text(plan.disk.written)));
+  lines.push_back(write_back_text(run.config, plan));
   lines.push_back(fmt::format("run       {} steps: reads {} from disk, writes {}", run.config.zo.steps,
                               bytes_text(all.read), bytes_text(all.written)));
   lines.push_back(fmt::format("scratch   {} needed in {}, {} are free{}", bytes_text(scratch.room.bytes),
@@ -144,6 +157,11 @@ nlohmann::ordered_json plan_object(const PlannedRun& run, const MemoryPlan& plan
       {"buffer_bytes", p.buffer_bytes},
       {"vector_buffer_bytes", p.vector_buffer_bytes},
       {"write_back_every", p.write_back_every},
+      {"cost",
+       {{"compute_s", plan.cost.compute_s},
+        {"replay_s", plan.cost.replay_s},
+        {"read_s", plan.cost.read_s},
+        {"write_s", plan.cost.write_s}}},
       {"tiers", tiers},
       {"terms", terms},
       {"device", place(MemoryPlace::device, plan.device_budget, plan.device_source)},

@@ -119,6 +119,29 @@ public:
 
   Placement& placement() { return p_; }
 
+  /// What a step is reckoned to take on the tiers chosen.
+  StepCost cost() const {
+    const bool bf16 = work_.compute == Compute::bf16;
+    const double threads = work_.threads;
+    const double flop_per_s = device_ ? device_flop_per_s : threads * (bf16 ? host_bf16_flop_per_s : host_flop_per_s);
+    const double variates_per_s = device_ ? device_variates_per_s : threads * host_variates_per_s;
+    const double parameters = static_cast<double>(table_.parameters), directions = work_.directions;
+    const double flop = 2 * parameters * work_.batch.tokens * work_.batch.evaluations;
+    double streamed = 0, read = 0, written = 0;
+    for (const Unit& u : p_.units) {
+      const auto bytes = static_cast<double>(u.bytes);
+      if (p_.streams(u)) streamed += bytes / static_cast<double>(bytes_of(work_.storage));
+      if (u.tier != Tier::disk) continue;
+      written += bytes;
+      read += looked_up(u) ? 0 : bytes;
+    }
+    // z is made for the evaluations and for one record.
+    return {.compute_s = flop / flop_per_s + 2 * directions * parameters / variates_per_s,
+            .replay_s = directions * streamed / variates_per_s,
+            .read_s = read / disk_bytes_per_s,
+            .write_s = written / disk_bytes_per_s};
+  }
+
   /// The plan's placement, its terms and what moves.
   void finish(MemoryPlan& plan) {
     size_buffers(p_);
@@ -165,8 +188,7 @@ private:
     for (const Unit& u : p_.units) {
       if (!p_.streams(u)) continue;
       // Of an untied embedding a pass reads rows, and the whole only when it is its turn to be stored.
-      const bool rows_alone = chunks_.chunks[at(u.chunk_begin)].tensor_begin == 0 && !work_.model.tied_head;
-      const Traffic t{rows_alone ? u.bytes / every : u.bytes, u.bytes / every};
+      const Traffic t{looked_up(u) ? u.bytes / every : u.bytes, u.bytes / every};
       if (p_.staging) plan.link.read += t.read, plan.link.written += t.written;
       if (u.tier == Tier::disk) plan.disk.read += t.read, plan.disk.written += t.written;
     }
@@ -175,6 +197,10 @@ private:
           work_.tokens_looked_up * static_cast<std::uint64_t>(table_.tensors.front().cols) * bytes_of(work_.storage);
   }
 
+  /// Of an untied embedding.
+  bool looked_up(const Unit& u) const {
+    return chunks_.chunks[at(u.chunk_begin)].tensor_begin == token_table && !work_.model.tied_head;
+  }
   std::size_t first_unit(int block) const { return at(p_.unit_begin[at(block)]); }
   void set_block(int block, Tier tier) {
     for (int u = p_.unit_begin[at(block)]; u < p_.unit_begin[at(block) + 1]; ++u) p_.units[at(u)].tier = tier;
@@ -251,7 +277,9 @@ MemoryPlan plan_memory(const TensorTable& table, const Workload& work, Machine m
       continue;
     }
     Placement& p = placer.placement();
-    p.write_back_every = budgets.write_back_every.value_or(default_write_back(uses(p, Tier::disk), work.round_every));
+    plan.cost = uses(p, Tier::disk) ? placer.cost() : StepCost{};
+    p.write_back_every = budgets.write_back_every.value_or(
+        uses(p, Tier::disk) ? cheapest_write_back(plan.cost, work.round_every) : work.round_every);
     // Where few passes write, a third buffer would take the room of what could be resident for nothing.
     if (!budgets.buffers && p.buffers == 3 && p.streams_any() && p.write_back_every > 1) continue;
     placer.finish(plan);

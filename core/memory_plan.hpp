@@ -5,6 +5,7 @@
 #include "core/model_config.hpp"
 #include "core/placement.hpp"
 #include "core/precision.hpp"
+#include "core/write_back.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -35,6 +36,7 @@ struct Workload {
   BatchShape batch;                          // the largest of a step
   std::vector<MemoryTerm> host_activations;  // where the host computes: what passes need beside parameters
   std::uint64_t tokens_looked_up = 0;        // of a step: embedding rows gathered, at most
+  int directions = 1, threads = 1;           // of a step; of the host
 };
 
 /// Bytes that move between two tiers.
@@ -53,6 +55,7 @@ struct MemoryPlan {
   std::uint64_t resident_bytes = 0, host_bytes = 0, disk_bytes = 0;  // of parameters
   int spare_slots = 0;                                               // of the disk store: io/block_file.hpp
   Traffic link, disk;                                                // of a step; the link is to the device or buffers
+  StepCost cost;                                                     // where something is on disk
   std::uint64_t total(MemoryPlace place) const;
 };
 
@@ -68,11 +71,5 @@ constexpr bool spread_evenly(std::uint64_t i, std::uint64_t r, std::uint64_t n) 
 
 /// What a process takes before it allocates anything of the model: code and libraries, data, thread stacks.
 constexpr std::uint64_t host_baseline_bytes = std::uint64_t{128} << 20;
-
-/// `write back every` where the deck leaves it open: each rounding point for host memory; for disk every eighth step,
-/// so that a step writes about an eighth of what it reads: a long run would wear a disk out. Always a multiple of R.
-constexpr std::uint32_t default_write_back(bool disk, std::uint32_t round_every) {
-  return disk ? (8 + round_every - 1) / round_every * round_every : round_every;
-}
 
 }  // namespace distzo2

@@ -81,7 +81,8 @@ ParameterStore::ParameterStore(TensorTable table, UpdateRule rule, HostArena& ar
   }
   seen_ = version_;
   // Those of a unit that was stored as long ago as can be, and the newest: a step allocates nothing for them.
-  records_.reserve(2 * (placement_.write_back_every + rule_.round_every) + 2);
+  constexpr std::uint32_t most_reserved = 1024;
+  records_.reserve(std::min(2 * (placement_.write_back_every + rule_.round_every) + 2, most_reserved));
   if (placement_.streams_any()) {
     std::vector<std::byte*> host_units(memory_of_unit_);
     for (std::size_t u = 0; u < host_units.size(); ++u)

@@ -176,8 +176,8 @@ void add_memory(ParameterList& list) {
   list.set(
       "write back every", std::string("auto"),
       "Steps between two times that a streamed parameter is stored with its updates, which are replayed until "
-      "then; a multiple of `round every`. No bit depends on it. auto: every rounding point in host memory, on disk "
-      "every eighth step, which wears it less.",
+      "then; a multiple of `round every`. No bit depends on it. auto: every rounding point in host memory; on disk "
+      "up to eight steps, as far as replaying costs less than the writes would (`plan` shows the reckoning).",
       rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 1, .max = 65536, .unit = "steps"}));
   list.set("buffers", std::string("auto"),
            "Buffers that streamed parameters pass through: one computes, one is filled, the third is stored meanwhile; "

@@ -154,6 +154,7 @@ TEST(MemoryPlan, what_fits_is_resident_and_nothing_streams) {
 TEST(MemoryPlan, opt_6_7b_streams_from_disk_within_4_gib) {
   MemoryBudgets budgets;
   budgets.host = 4 * gib;
+  budgets.write_back_every = 8;
   const MemoryPlan p = plan(on_host("opt-6.7b", Storage::bf16), Machine::host, budgets);
   EXPECT_LE(p.total(MemoryPlace::host), 4 * gib);
   EXPECT_FALSE(p.placement.groups);
@@ -251,12 +252,24 @@ TEST(MemoryPlan, a_staged_host_fills_device_budget_then_host_then_disk) {
   EXPECT_EQ(count(plan(w, Machine::staged_host, budgets), Tier::resident), 0);
 }
 
-TEST(MemoryPlan, write_back_is_a_multiple_of_the_rounding_points) {
-  EXPECT_EQ(default_write_back(false, 1), 1u);
-  EXPECT_EQ(default_write_back(false, 3), 3u);
-  EXPECT_EQ(default_write_back(true, 1), 8u);
-  EXPECT_EQ(default_write_back(true, 3), 9u);
-  EXPECT_EQ(default_write_back(true, 16), 16u);
+TEST(MemoryPlan, stores_as_often_as_pays) {
+  Workload w = on_host("opt-6.7b", Storage::bf16);
+  MemoryBudgets budgets;
+  budgets.host = 4 * gib;
+  w.compute = Compute::bf16;
+  w.threads = 2;
+  w.batch.tokens = 2048;  // 2 x 6.66e9 x 4,096 at 4e11 a second: computing bounds, and a record more costs 1.5 %
+  const MemoryPlan computing = plan(w, Machine::host, budgets);
+  EXPECT_NEAR(computing.cost.compute_s, 136.4 + 6.66, 1);
+  EXPECT_LT(computing.cost.read_s + computing.cost.write_s, 20);
+  EXPECT_LE(computing.placement.write_back_every, 3U);
+  w.threads = 64;
+  w.batch.tokens = 64;  // and now the disk
+  EXPECT_EQ(plan(w, Machine::host, budgets).placement.write_back_every, 8U);
+  w.round_every = 3;
+  EXPECT_EQ(plan(w, Machine::host, budgets).placement.write_back_every, 9U);
+  // What lies in host memory is stored at every rounding point.
+  EXPECT_EQ(plan(w, Machine::staged_host, {.host = 64 * gib}).placement.write_back_every, 3U);
 }
 
 TEST(MemoryPlan, keys_of_the_deck_are_obeyed) {
