@@ -26,18 +26,8 @@ void BaseStorage::read(int begin, int end, std::byte* image) {
 void BaseStorage::read_part(int chunk, std::size_t offset, std::span<std::byte> to) {
   const Chunk& c = chunks_.chunks[static_cast<std::size_t>(chunk)];
   const Storage storage = c.matrix() ? storage_ : Storage::fp32;
-  const auto element = static_cast<std::int64_t>(bytes_of(storage));
-  const std::int64_t begin = c.first + static_cast<std::int64_t>(offset) / element;
-  const std::int64_t end = begin + std::ssize(to) / element;
-  std::vector<float> values(static_cast<std::size_t>(end - begin));  // indices of no tensor stay zero
-  for (int i = c.tensor_begin; i < c.tensor_end; ++i) {
-    const Tensor& t = table_.tensors[static_cast<std::size_t>(i)];
-    const std::int64_t from = std::max(begin, t.first), until = std::min(end, t.first + t.size());
-    if (from < until)
-      weights_.read(
-          i, from - t.first,
-          std::span(values).subspan(static_cast<std::size_t>(from - begin), static_cast<std::size_t>(until - from)));
-  }
+  std::vector<float> values(to.size() / bytes_of(storage));  // indices of no tensor stay zero
+  read_indices(weights_, table_, c, c.first + static_cast<std::int64_t>(offset / bytes_of(storage)), values);
   if (storage == Storage::fp32)
     std::ranges::copy(std::as_bytes(std::span(values)), to.begin());
   else

@@ -221,6 +221,18 @@ WeightSource weight_source(const RunConfig& config) {
              : folder_weights(config.model.folder, update_rule(config), config.model.allow_non_finite_weights);
 }
 
+void read_indices(const WeightSource& weights, const TensorTable& table, const Chunk& chunk, std::int64_t first,
+                  std::span<float> out) {
+  const std::int64_t end = first + std::ssize(out);
+  for (int i = chunk.tensor_begin; i < chunk.tensor_end; ++i) {
+    const Tensor& t = table.tensors[static_cast<std::size_t>(i)];
+    const std::int64_t from = std::max(first, t.first), until = std::min(end, t.first + t.size());
+    if (from < until)
+      weights.read(i, from - t.first,
+                   out.subspan(static_cast<std::size_t>(from - first), static_cast<std::size_t>(until - from)));
+  }
+}
+
 void import_weights(ParameterStore& store, const WeightSource& weights, const BlockStorage* disk,
                     const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   std::vector<int> wanted;
@@ -236,16 +248,9 @@ void import_weights(ParameterStore& store, const WeightSource& weights, const Bl
     const std::span<const int> chunks = std::span(wanted).subspan(begin, std::min(batch, wanted.size() - begin));
     for_each_piece(chunks.size(), [&](std::size_t i) {
       const Chunk& chunk = store.chunks().chunks[static_cast<std::size_t>(chunks[i])];
-      std::vector<float> values(static_cast<std::size_t>(chunk.elements));
-      for (int tensor = chunk.tensor_begin; tensor < chunk.tensor_end; ++tensor) {
-        const Tensor& t = store.table().tensors[static_cast<std::size_t>(tensor)];
-        const std::int64_t at = chunk.matrix() ? chunk.row_begin * t.cols : 0;
-        const std::int64_t size = chunk.matrix() ? chunk.elements : t.size();
-        weights.read(tensor, at,
-                     std::span(values).subspan(static_cast<std::size_t>(t.first + at - chunk.first),
-                                               static_cast<std::size_t>(size)));
-      }
-      store.import_chunk(chunks[i], values);
+      store.import_chunk(chunks[i], [&](std::int64_t begin, std::span<float> out) {
+        read_indices(weights, store.table(), chunk, chunk.first + begin, out);
+      });
     });
     for (const int c : chunks) done += store.chunks().chunks[static_cast<std::size_t>(c)].bytes;
     if (progress) progress(done, total);

@@ -66,6 +66,10 @@ WeightSource weight_source(const RunConfig& config);
 /// Reads all weights once, on all threads: whatever is wrong with one is thrown.
 void check_weights(const WeightSource& weights, const TensorTable& table);
 
+/// out = global indices first, first + 1, ... of a chunk; those of no tensor are left as they are.
+void read_indices(const WeightSource& weights, const TensorTable& table, const Chunk& chunk, std::int64_t first,
+                  std::span<float> out);
+
 /// Fills the store, rounded to its storage precision, a chunk a thread at a time; what `disk` holds already is left as
 /// it is. `progress` (bytes done, bytes in all) is called now and then from the calling thread.
 void import_weights(ParameterStore& store, const WeightSource& weights, const BlockStorage* disk = nullptr,

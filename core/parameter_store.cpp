@@ -181,16 +181,27 @@ void ParameterStore::absorbed_rows(int tensor, int unit) {
 }
 
 void ParameterStore::import_chunk(int chunk, std::span<const float> values) {
+  import_chunk(chunk, [&](std::int64_t begin, std::span<float> out) {
+    std::ranges::copy(values.subspan(static_cast<std::size_t>(begin), out.size()), out.begin());
+  });
+}
+
+void ParameterStore::import_chunk(int chunk,
+                                  const std::function<void(std::int64_t begin, std::span<float> out)>& fill) {
   assert(next_ == 0 && records_.empty());
   const Chunk& c = placement_.chunks.chunks[size(chunk)];
   const int unit = unit_of_chunk_[size(chunk)];
   const Unit& u = placement_.units[size(unit)];
   const Storage storage = c.matrix() ? rule_.storage : Storage::fp32;
-  if (u.tier != Tier::disk)
-    return store_values(unit, memory_of_unit_[size(unit)] + (c.offset - u.offset), values, storage);
-  std::vector<std::byte> image(c.bytes);
-  store_values(unit, image.data(), values, storage);
-  disk_->write(chunk, chunk + 1, image.data(), 0);
+  std::vector<std::byte> image(u.tier == Tier::disk ? c.bytes : 0);
+  std::byte* const to = u.tier == Tier::disk ? image.data() : memory_of_unit_[size(unit)] + (c.offset - u.offset);
+  std::vector<float> values;
+  for (std::int64_t at = 0; at < c.elements; at += piece_elements) {
+    values.assign(static_cast<std::size_t>(std::min(piece_elements, c.elements - at)), 0.0F);
+    fill(at, values);
+    store_values(unit, to + static_cast<std::size_t>(at) * bytes_of(storage), values, storage);
+  }
+  if (u.tier == Tier::disk) disk_->write(chunk, chunk + 1, image.data(), 0);
 }
 
 void ParameterStore::store_values(int unit, std::byte* to, std::span<const float> values, Storage storage) {

@@ -71,9 +71,11 @@ public:
   std::size_t memory_bytes() const;                  // allocated: parameters in memory and the buffers of streamed ones
   std::uint32_t next_step() const { return next_; }  // t of the next record
 
-  /// Values of a chunk's elements, or of a tensor's elements [offset, offset + n), rounded to nearest. Only before the
-  /// first record; the second only for tensors in memory.
+  /// Values of a chunk's elements, given whole or asked for piece by piece (fill(begin, out): elements from `begin`
+  /// on), or of a tensor's elements [offset, offset + n), rounded to nearest. Only before the first record; the last
+  /// only for tensors in memory.
   void import_chunk(int chunk, std::span<const float> values);
+  void import_chunk(int chunk, const std::function<void(std::int64_t begin, std::span<float> out)>& fill);
   void import_values(int tensor, std::int64_t offset, std::span<const float> values);
 
   /// The record becomes pending for every tensor. Its t must be next_step().
