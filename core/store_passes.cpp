@@ -47,7 +47,7 @@ void ParameterStore::begin_pass(int head_matrix) {
     for (const int u : units_of(token_table))
       if (streams(u) && in_turn(u) && version_[size(placement_.units[size(u)].chunk_begin)] < next_)
         order_.push_back(u);
-  pipeline_->begin_pass(order_, next_);
+  pipeline_->begin_pass(order_, next_, forward_order_);
 }
 
 void ParameterStore::end_pass() {
@@ -64,7 +64,7 @@ void ParameterStore::end_pass() {
       absorbed_rows(token_table, u);
       close(u);
     }
-  pipeline_->end_pass(forward_order_);
+  pipeline_->end_pass();
 }
 
 void ParameterStore::open(int unit) {
@@ -136,7 +136,7 @@ void ParameterStore::apply_pending() {
     order_.clear();
     for (int u = 0; u < std::ssize(placement_.units); ++u)
       if (streams(u)) order_.push_back(u);
-    pipeline_->begin_pass(order_, next_);
+    pipeline_->begin_pass(order_, next_, forward_order_);
   }
   for (int u = 0; u < std::ssize(placement_.units); ++u) {
     open(u);
@@ -154,7 +154,7 @@ void ParameterStore::apply_pending() {
     }
     close(u, true);
   }
-  if (pipeline_) pipeline_->end_pass(forward_order_);
+  if (pipeline_) pipeline_->end_pass();
 }
 
 void ParameterStore::replay_chunk(int chunk, std::uint32_t version) {

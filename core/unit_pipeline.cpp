@@ -171,7 +171,7 @@ int UnitPipeline::buffer_of(int unit, bool acquired) const {
   return static_cast<int>(found - buffers_.begin());
 }
 
-void UnitPipeline::start_load(int unit, int buffer) {
+void UnitPipeline::start_load(int unit, int buffer, std::uint32_t step) {
   const Unit& u = unit_at(unit);
   Buffer& b = buffers_[static_cast<std::size_t>(buffer)];
   UnitState& state = states_[static_cast<std::size_t>(unit)];
@@ -183,11 +183,11 @@ void UnitPipeline::start_load(int unit, int buffer) {
     const std::uint64_t fill = ++in.uses;
     read_->wait(state.written, state.writes);
     read_->wait(in.emptied, fill - 1);
-    read_->run({read_task, this, unit, buffer, i, 0, u.bytes}, step_);
+    read_->run({read_task, this, unit, buffer, i, 0, u.bytes}, step);
     read_->record(in.filled, fill);
     upload_->wait(in.filled, fill);
     upload_->wait(b.freed, use - 1);
-    upload_->run({upload_task, this, unit, buffer, i, 0, u.bytes}, step_);
+    upload_->run({upload_task, this, unit, buffer, i, 0, u.bytes}, step);
     upload_->record(in.emptied, fill);
     upload_->record(b.loaded, use);
     return;
@@ -195,16 +195,25 @@ void UnitPipeline::start_load(int unit, int buffer) {
   Lane& lane = u.tier == Tier::disk ? *read_ : *upload_;
   lane.wait(state.written, state.writes);
   lane.wait(b.freed, use - 1);
-  lane.run({u.tier == Tier::disk ? read_task : upload_task, this, unit, buffer, -1, 0, u.bytes}, step_);
+  lane.run({u.tier == Tier::disk ? read_task : upload_task, this, unit, buffer, -1, 0, u.bytes}, step);
   lane.record(b.loaded, use);
+}
+
+/// In the pass under way: a later load of it must wait until it has been given back.
+bool UnitPipeline::still_needed(int unit) const {
+  const auto left = std::span(expected_).subspan(taken_, pass_end_ - taken_);
+  return std::ranges::find(left, unit) != left.end() ||
+         std::ranges::any_of(buffers_, [&](const Buffer& b) { return b.unit == unit && b.acquired; });
 }
 
 void UnitPipeline::issue() {
   while (issued_ < expected_.size()) {
     const int unit = expected_[issued_];
+    const bool ahead = issued_ >= pass_end_;
+    if (ahead && still_needed(unit)) return;
     const int buffer = free_buffer(unit_at(unit).vectors);
     if (buffer < 0) return;
-    start_load(unit, buffer);
+    start_load(unit, buffer, step_ + (ahead ? 1 : 0));
     ++issued_;
   }
 }
@@ -219,10 +228,10 @@ void UnitPipeline::drop_expected() {
         b.freed.set(b.uses);
       }
   expected_.clear();
-  taken_ = issued_ = 0;
+  pass_end_ = taken_ = issued_ = 0;
 }
 
-void UnitPipeline::begin_pass(std::span<const int> order, std::uint32_t step) {
+void UnitPipeline::begin_pass(std::span<const int> order, std::uint32_t step, std::span<const int> next) {
   rethrow();
   step_ = step;
   const std::size_t ahead = issued_ - taken_;
@@ -231,17 +240,20 @@ void UnitPipeline::begin_pass(std::span<const int> order, std::uint32_t step) {
       ahead <= order.size() && std::equal(fetched, fetched + static_cast<std::ptrdiff_t>(ahead), order.begin());
   if (!fits) drop_expected();
   expected_.assign(order.begin(), order.end());
+  expected_.insert(expected_.end(), next.begin(), next.end());
+  pass_end_ = order.size();
   issued_ = fits ? ahead : 0;
   taken_ = 0;
   issue();
   computes(-1);
 }
 
-void UnitPipeline::end_pass(std::span<const int> next) {
+void UnitPipeline::end_pass() {
   computed();
-  drop_expected();
-  expected_.assign(next.begin(), next.end());
-  ++step_;
+  if (taken_ < pass_end_) return drop_expected();
+  expected_.erase(expected_.begin(), expected_.begin() + static_cast<std::ptrdiff_t>(pass_end_));
+  issued_ -= pass_end_;
+  pass_end_ = taken_ = 0;
   issue();
 }
 
@@ -257,7 +269,7 @@ void UnitPipeline::computed() {
 }
 
 std::byte* UnitPipeline::acquire(int unit) {
-  if (taken_ >= expected_.size() || expected_[taken_] != unit)
+  if (taken_ >= pass_end_ || expected_[taken_] != unit)
     throw Error(ExitCode::internal, "unit " + std::to_string(unit) + " is not the next of the pass");
   computed();
   issue();

@@ -33,11 +33,11 @@ public:
                ComputeMemory* device, const Options& options);
   ~UnitPipeline();
 
-  /// The streamed units of the pass that begins, in the order in which they will be acquired. What was fetched ahead
-  /// and does not come first is dropped.
-  void begin_pass(std::span<const int> order, std::uint32_t step);
-  /// What the next pass will probably begin with is fetched ahead into buffers that are free.
-  void end_pass(std::span<const int> next);
+  /// The streamed units of the pass that begins, in the order in which they will be acquired, and those that the pass
+  /// after it will probably begin with: they are fetched ahead as soon as buffers are free, while the last units of
+  /// this pass are still computed. What was fetched ahead and does not come first now is dropped.
+  void begin_pass(std::span<const int> order, std::uint32_t step, std::span<const int> next);
+  void end_pass();
 
   /// The next unit of the order: its bytes, once they are there. Throws what a lane threw.
   std::byte* acquire(int unit);
@@ -87,10 +87,11 @@ private:
   void computed();
   void issue();
   void drop_expected();
+  bool still_needed(int unit) const;
   int free_buffer(bool vectors) const;
   int buffer_of(int unit, bool acquired) const;
   void rethrow();
-  void start_load(int unit, int buffer);
+  void start_load(int unit, int buffer, std::uint32_t step);
   const Unit& unit_at(int u) const { return placement_.units[static_cast<std::size_t>(u)]; }
   bool bounces(const Unit& u) const { return u.tier == Tier::disk && placement_.staging; }
 
@@ -106,7 +107,8 @@ private:
   std::size_t next_in_ = 0, next_out_ = 0;
   std::uint64_t releases_ = 0;
   std::deque<UnitState> states_;        // a unit
-  std::vector<int> expected_;           // units still to be acquired, in order
+  std::vector<int> expected_;           // units to be acquired, in order: those of this pass, then of the next one
+  std::size_t pass_end_ = 0;            // of them, in expected_
   std::size_t taken_ = 0, issued_ = 0;  // expected_[taken_, issued_) have a buffer
   std::uint32_t step_ = 0;
   std::vector<LaneSpan> compute_spans_;
