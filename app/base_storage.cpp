@@ -42,8 +42,7 @@ std::unique_ptr<ParameterStore> replaying_store(BaseStorage& base, const TensorT
   Placement placement = make_units(table, base.chunks(), true);
   for (Unit& unit : placement.units) unit.tier = Tier::disk;
   placement.buffers = 0;  // no pass goes over it
-  const std::unique_ptr<HostArena> arena = make_kokkos_arena();
-  return std::make_unique<ParameterStore>(table, rule, *arena, std::move(placement), &base);
+  return std::make_unique<ParameterStore>(table, rule, base.arena(), std::move(placement), &base);
 }
 
 }  // namespace distzo2

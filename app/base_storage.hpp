@@ -14,6 +14,7 @@ class BaseStorage final : public BlockStorage {
 public:
   BaseStorage(WeightSource weights, TensorTable table, Storage storage);
   const ChunkTable& chunks() const { return chunks_; }
+  HostArena& arena() { return *arena_; }  // of the store over it
 
   void read(int begin, int end, std::byte* image) override;
   void read_part(int chunk, std::size_t offset, std::span<std::byte> to) override;
@@ -27,6 +28,7 @@ private:
   TensorTable table_;
   Storage storage_;
   ChunkTable chunks_;
+  std::unique_ptr<HostArena> arena_ = make_kokkos_arena();
 };
 
 /// A store over it that holds nothing in memory: what is read of it, and its digest, is made by replay each time. It

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdio>
 
 namespace distzo2 {
 namespace {
@@ -63,8 +64,9 @@ ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig
                             options.deck.deck.string(), plan.host_source));
   TemporaryModel placed(config, model, plan, config.precision.compute);
   Stepper stepper(config, data, placed.engine());
-  ShortModel one(config, data, model, 1), two(config, data, model, 2);
   for (std::uint32_t i = 0; i < options.warm_up; ++i) stepper.step();
+  const std::uint64_t peak = peak_resident_bytes();  // of the streamed model: the other two are small and come now
+  ShortModel one(config, data, model, 1), two(config, data, model, 2);
 
   // 2. In turn: the disk, computing alone, the streamed step.
   const double read_share =
@@ -84,6 +86,17 @@ ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig
     transfer.push_back(static_cast<double>(plan.disk.read + plan.disk.written) / disk.back());
     steps.push_back(step);
     ratios.push_back(step / std::max(computing.back(), transfer.back()));
+    const Json turn{{"turn", i + 1},
+                    {"step_s", step},
+                    {"compute_alone_s", computing.back()},
+                    {"transfer_alone_s", transfer.back()},
+                    {"step_over_the_larger", ratios.back()}};
+    if (options.deck.json)
+      fmt::print("{}\n", turn.dump());
+    else
+      fmt::print("turn {} of {}: step {:.2f} s, computing alone {:.2f} s, its bytes alone {:.2f} s\n", i + 1,
+                 options.repeats, step, computing.back(), transfer.back());
+    std::fflush(stdout);
   }
   lanes.close();
 
@@ -102,10 +115,13 @@ ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig
                     {"transfer_alone_s", spread(transfer)},
                     {"step_over_the_larger", spread(ratios)},
                     {"host_budget_bytes", plan.host_budget},
+                    {"planned_host_bytes", plan.total(MemoryPlace::host)},
+                    {"peak_host_bytes", peak},
+                    {"write_back_every", plan.placement.write_back_every},
                     {"git_hash", build_git_hash()},
                     {"machine", machine_object()}};
   if (options.deck.json) {
-    fmt::print("{}\n", json_text(result));
+    fmt::print("{}\n", result.dump());
     return ExitCode::done;
   }
   const auto line = [&](const char* name, const char* key, double scale, const char* unit) {

@@ -80,7 +80,7 @@ ExitCode bench_step_command(const BenchStepOptions& options, const RunConfig& co
 struct BenchStreamOptions {
   DeckOptions deck;
   std::uint32_t repeats = 5;
-  std::uint32_t warm_up = 2;  // steps of the streamed model before the turns
+  std::uint32_t warm_up = 1;  // steps of the streamed model before the turns
 };
 /// What `bench stream` measures, and how: its --help.
 extern const char* const bench_stream_text;

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "io/hf_config.hpp"
 #include "io/json_file.hpp"
+#include "io/trajectory_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

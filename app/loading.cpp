@@ -248,8 +248,8 @@ void import_weights(ParameterStore& store, const WeightSource& weights, const Bl
     const std::span<const int> chunks = std::span(wanted).subspan(begin, std::min(batch, wanted.size() - begin));
     for_each_piece(chunks.size(), [&](std::size_t i) {
       const Chunk& chunk = store.chunks().chunks[static_cast<std::size_t>(chunks[i])];
-      store.import_chunk(chunks[i], [&](std::int64_t begin, std::span<float> out) {
-        read_indices(weights, store.table(), chunk, chunk.first + begin, out);
+      store.import_chunk(chunks[i], [&](std::int64_t at, std::span<float> out) {
+        read_indices(weights, store.table(), chunk, chunk.first + at, out);
       });
     });
     for (const int c : chunks) done += store.chunks().chunks[static_cast<std::size_t>(c)].bytes;

@@ -6,6 +6,7 @@
 #include "core/compute_memory.hpp"
 #include "core/kernels/gemm_kokkosblas.hpp"
 #include "core/step.hpp"
+#include "io/block_file.hpp"
 
 #include <algorithm>
 
@@ -72,6 +73,7 @@ MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const Ten
                 std::max(step.terms, evaluation.terms)};
   work.directions = static_cast<int>(config.zo.directions);
   work.threads = threads;
+  work.store_bytes = BlockFile::memory_bytes({.callers = store_callers(threads)});
   work.tokens_looked_up = static_cast<std::uint64_t>(work.batch.tokens);
   const auto bytes = [&](const BatchShape& b) {
     return activation_bytes(model, b.evaluations, b.tokens, b.terms, threads);

@@ -33,6 +33,11 @@ MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const Ten
 MemoryPlan plan_here(const RunConfig& config, const ModelConfig& model, const LoadedData& data,
                      std::optional<std::uint64_t> free_device_bytes = std::nullopt);
 
+/// Threads that use a disk store at once: the lanes that read and write, and those that look rows up.
+constexpr int store_callers(int threads) {
+  return 2 + threads;
+}
+
 /// Bytes that the disk tier moves in a whole run: steps, evaluations on dev and test sets, and first the import of the
 /// base model into the store.
 Traffic disk_traffic_of_run(const RunConfig& config, const LoadedData& data, const MemoryPlan& plan);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/placed_model.hpp"
 
+#include "app/memory_budget.hpp"
 #include "core/error.hpp"
 #include "core/kernels/gemm_kokkosblas.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -36,7 +38,7 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
     BlockFileOptions options;
     options.identity = weights.identity();
     options.spare_slots = plan.spare_slots;
-    options.callers = 2 + host_concurrency();
+    options.callers = store_callers(host_concurrency());
     options.covered = records;
     options.progress = told_by(progress, "checking the store:");
     options.before_write = [this](std::uint32_t version) {
@@ -54,6 +56,7 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
                                      EngineDevice{device_.get(), nullptr, plan.batch, config.precision.reproducible});
   import_weights(engine_->store(), weights, disk_.get(), told_by(progress, "importing the model:"));
   if (disk_) disk_->sync();
+  ::malloc_trim(0);  // chunks on their way to the disk are in nobody's plan any more
 }
 
 void PlacedModel::write_after(TrajectoryWriter& trajectory) {

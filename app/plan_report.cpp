@@ -75,23 +75,24 @@ void add_place(std::vector<std::string>& lines, const MemoryPlan& plan, MemoryPl
       fmt::format("  {:<34} {:>10} of {} ({})", "all", bytes_text(plan.total(place)), bytes_text(budget), source));
 }
 
+std::string stored_text(const Placement& p) {
+  return p.write_back_every == 1 ? "step" : fmt::format("{} steps", p.write_back_every);
+}
+
 std::string streaming_text(const Placement& p) {
   if (!p.streams_any()) return "nothing streams";
-  const std::string stored = p.write_back_every == 1 ? "step" : fmt::format("{} steps", p.write_back_every);
   return fmt::format("streaming by {} through {} buffers of {}, stored every {}",
-                     p.groups ? "matrices" : "whole blocks", p.buffers, bytes_text(p.buffer_bytes), stored);
+                     p.groups ? "matrices" : "whole blocks", p.buffers, bytes_text(p.buffer_bytes), stored_text(p));
 }
 
 /// Why blocks on disk are stored as often as they are.
 std::string write_back_text(const RunConfig& config, const MemoryPlan& plan) {
   const StepCost& c = plan.cost;
-  const std::uint32_t every = plan.placement.write_back_every;
   return fmt::format(
-      "stored    every {} steps ({}): at stated rates computing takes {:.3g} s, {:.3g} s more for each step that a "
-      "block "
+      "stored    every {} ({}): at stated rates computing takes {:.3g} s, {:.3g} s more for each step that a block "
       "lies unstored; the disk at {:.1f} GB/s {:.3g} s to read and {:.3g} s to write all",
-      every, config.memory.write_back_every ? "memory/write back every" : "auto", c.compute_s, c.replay_s,
-      disk_bytes_per_s / 1e9, c.read_s, c.write_s);
+      stored_text(plan.placement), config.memory.write_back_every ? "memory/write back every" : "auto", c.compute_s,
+      c.replay_s, disk_bytes_per_s / 1e9, c.read_s, c.write_s);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "core/clock.hpp"
 #include "core/engine.hpp"
 #include "core/gemm.hpp"
+#include "core/host_arena.hpp"
 #include "core/kernels/elementwise.hpp"
 #include "core/kernels/norm.hpp"
 #include "core/models/family.hpp"
@@ -196,9 +197,12 @@ std::size_t activation_bytes(const ModelConfig& config, int evaluations, int tok
 Rows ActivationBuffer::shape(int evaluations, int tokens, int features) {
   const std::int64_t evaluation_stride = std::int64_t{round_up(tokens, row_tile)} * features;
   const auto wanted = static_cast<std::size_t>(evaluation_stride * evaluations);
-  if (memory_.extent(0) < wanted) memory_ = {};  // the smaller one goes before the larger one comes
-  if (memory_.extent(0) < wanted) memory_ = Kokkos::View<float*, Kokkos::HostSpace>(std::string(label_), wanted);
-  return {memory_.data(), evaluations, tokens, features, features, evaluation_stride};
+  if (floats_ < wanted) {
+    memory_.reset();  // the smaller one goes before the larger one comes
+    memory_ = make_kokkos_arena()->allocate(label_, wanted * sizeof(float));
+    floats_ = wanted;
+  }
+  return {reinterpret_cast<float*>(memory_.get()), evaluations, tokens, features, features, evaluation_stride};
 }
 
 }  // namespace distzo2

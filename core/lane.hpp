@@ -29,9 +29,6 @@ private:
   std::atomic<std::uint64_t> value_{0};
 };
 
-/// Spans that a lane keeps until they are taken.
-constexpr std::size_t most_spans = std::size_t{1} << 14;
-
 /// Seconds on the clock that all lanes' spans are given in; its zero is the first call in the process.
 double trace_clock();
 

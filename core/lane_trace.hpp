@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -20,6 +21,9 @@ struct LaneSpan {
   double begin = 0, end = 0;
   std::uint64_t bytes = 0;  // moved
 };
+
+/// Spans that a lane keeps until they are taken, after each step: a few for each unit that a step moves.
+constexpr std::size_t most_spans = std::size_t{1} << 12;
 
 /// A lane's share of a stretch of time.
 struct LaneUse {

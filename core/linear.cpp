@@ -5,8 +5,8 @@
 #include "core/panels.hpp"
 #include "core/simd/kernels.hpp"
 
-#include <string>
 #include <algorithm>
+#include <string>
 
 namespace distzo2 {
 
@@ -80,20 +80,18 @@ void lookup_rows(const HostExec& exec, const Rows& out, std::span<const std::int
   const ThreadToken token(exec);
   const auto tokens = static_cast<int>(ids.size());
   static const std::string name("distzo2::lookup_rows");  // a literal would become a string at every call
-  Kokkos::parallel_for(name, Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, tokens),
-                       [&](int row) {
-                         const int thread = token.acquire();
-                         const std::int32_t id = ids[static_cast<std::size_t>(row)];
-                         Weight looked_up = w.gathered ? rows_of(w, row, row + 1) : rows_of(w, id, id + 1);
-                         looked_up.first = w.first + static_cast<std::uint64_t>(id * w.cols);
-                         for_each_perturbed_chunk(looked_up, 0, w.cols, p, groups, scratch.thread(thread),
-                                                  [&](int e, std::int64_t i, const float* values, std::int64_t n) {
-                                                    float* to = out.row(e, row) + i;
-                                                    for (std::int64_t c = 0; c < n; ++c)
-                                                      to[c] = add ? to[c] + values[c] : values[c];
-                                                  });
-                         token.release(thread);
-                       });
+  Kokkos::parallel_for(name, Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, tokens), [&](int row) {
+    const int thread = token.acquire();
+    const std::int32_t id = ids[static_cast<std::size_t>(row)];
+    Weight looked_up = w.gathered ? rows_of(w, row, row + 1) : rows_of(w, id, id + 1);
+    looked_up.first = w.first + static_cast<std::uint64_t>(id * w.cols);
+    for_each_perturbed_chunk(looked_up, 0, w.cols, p, groups, scratch.thread(thread),
+                             [&](int e, std::int64_t i, const float* values, std::int64_t n) {
+                               float* to = out.row(e, row) + i;
+                               for (std::int64_t c = 0; c < n; ++c) to[c] = add ? to[c] + values[c] : values[c];
+                             });
+    token.release(thread);
+  });
 }
 
 void perturbed_vector(float* out, const Weight& w, const Perturbation& p, PanelScratch& scratch) {

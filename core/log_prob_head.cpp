@@ -112,8 +112,7 @@ void LogProbHead::add_panels(const Weight& w, std::int64_t first_row, int panels
   Partial* const softmax = scratch_.softmax.data();
   static const std::string name("distzo2::log_prob_head::merge");  // a literal would become a string at every call
   Kokkos::parallel_for(
-      name, Kokkos::RangePolicy<HostExec, Kokkos::IndexType<std::int64_t>>(exec_, 0, rows),
-      [=](std::int64_t i) {
+      name, Kokkos::RangePolicy<HostExec, Kokkos::IndexType<std::int64_t>>(exec_, 0, rows), [=](std::int64_t i) {
         Partial all = softmax[i];
         for (int j = 0; j < panels; ++j) {
           const Partial& next = partial[i * panels + j];

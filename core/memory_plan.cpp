@@ -2,6 +2,7 @@
 #include "core/memory_plan.hpp"
 
 #include "core/error.hpp"
+#include "core/lane_trace.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -70,12 +71,14 @@ public:
   /// What the fast memory holds of parameters.
   std::uint64_t fast_bytes() {
     size_buffers(p_);
-    return bytes_on(Tier::resident) + buffer_bytes() + (device_ ? 0 : gathered_bytes());
+    return bytes_on(Tier::resident) + buffer_bytes() + (device_ ? 0 : gathered_bytes()) +
+           (p_.staging ? 0 : streaming_bytes() - covered_bytes());
   }
   /// What the host holds of them beside that.
   std::uint64_t host_bytes() {
     size_buffers(p_);
-    return bytes_on(Tier::host) + bounce_bytes() + (device_ ? gathered_bytes() : 0);
+    return bytes_on(Tier::host) + bounce_bytes() + (device_ ? gathered_bytes() : 0) +
+           (p_.staging ? streaming_bytes() - covered_bytes() : 0);
   }
 
   /// Puts all that may stream on `slow`, then as much of it on `fast` as `fits` takes: all, else a tied embedding
@@ -157,6 +160,10 @@ public:
     add("looked-up rows", gathered_bytes(), MemoryPlace::host);
     add("parameters in host memory", plan.host_bytes, MemoryPlace::host);
     add("bounce buffers of the disk", bounce_bytes(), MemoryPlace::host);
+    add("transfers of the disk store", store_bytes(), MemoryPlace::host);
+    add("importing, beyond activations", import_bytes(), MemoryPlace::host);
+    add("timeline of the lanes", lane_bytes(), MemoryPlace::host);
+    plan.terms.front().bytes -= covered_bytes();
     add_traffic(plan);
     // A new version goes to spare slots: those of a unit that is written and of one that is not durable yet.
     for (const Unit& u : p_.units)
@@ -181,6 +188,25 @@ private:
     const bool streams = p_.streams(p_.units[embedding_.front()]);
     return streams ? work_.tokens_looked_up * static_cast<std::uint64_t>(table_.tensors.front().cols) * sizeof(float)
                    : 0;
+  }
+
+  /// What streaming takes beside buffers, and how much of it the room for the program covers.
+  std::uint64_t streaming_bytes() const { return store_bytes() + import_bytes() + lane_bytes(); }
+  std::uint64_t covered_bytes() const { return std::min(streaming_bytes(), host_baseline_spare_bytes); }
+  std::uint64_t store_bytes() const { return uses(p_, Tier::disk) ? work_.store_bytes : 0; }
+  /// A chunk on its way to the disk is whole in memory, one a thread; activations come after that.
+  std::uint64_t import_bytes() const {
+    std::size_t largest = 0;
+    for (const Unit& u : p_.units)
+      for (int c = u.chunk_begin; u.tier == Tier::disk && c < u.chunk_end; ++c)
+        largest = std::max(largest, chunks_.chunks[at(c)].bytes);
+    const std::uint64_t images = static_cast<std::uint64_t>(work_.threads) * largest;
+    const std::uint64_t activations = sum(work_.host_activations, MemoryPlace::host);
+    return images - std::min(images, activations);
+  }
+  std::uint64_t lane_bytes() const {
+    const int lanes = (uses(p_, Tier::disk) ? 2 : 0) + (p_.staging && p_.streams_any() ? 2 : 0);
+    return lanes == 0 ? 0 : (static_cast<std::uint64_t>(lanes) + 1) * most_spans * sizeof(LaneSpan);
   }
 
   void add_traffic(MemoryPlan& plan) const {

@@ -37,6 +37,7 @@ struct Workload {
   std::vector<MemoryTerm> host_activations;  // where the host computes: what passes need beside parameters
   std::uint64_t tokens_looked_up = 0;        // of a step: embedding rows gathered, at most
   int directions = 1, threads = 1;           // of a step; of the host
+  std::uint64_t store_bytes = 0;             // memory that a store on disk takes for its transfers
 };
 
 /// Bytes that move between two tiers.
@@ -71,5 +72,7 @@ constexpr bool spread_evenly(std::uint64_t i, std::uint64_t r, std::uint64_t n) 
 
 /// What a process takes before it allocates anything of the model: code and libraries, data, thread stacks.
 constexpr std::uint64_t host_baseline_bytes = std::uint64_t{128} << 20;
+/// Of it, what is there for small things that come with streaming; they have lines of their own in a plan.
+constexpr std::uint64_t host_baseline_spare_bytes = std::uint64_t{32} << 20;
 
 }  // namespace distzo2

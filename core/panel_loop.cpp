@@ -21,8 +21,7 @@ PanelInput compute_input(const HostExec& exec, const Rows& x, Compute compute, P
   if (std::ssize(rounded) < size) rounded.resize(static_cast<std::size_t>(size));
   float* out = rounded.data();
   static const std::string name("distzo2::linear::round_input");  // a literal would become a string at every call
-  Kokkos::parallel_for(name,
-                       Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, x.evaluations * x.tokens),
+  Kokkos::parallel_for(name, Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, x.evaluations * x.tokens),
                        [=](int i) {
                          const int e = i / x.tokens, token = i % x.tokens;
                          const SimdKernels& simd = simd_kernels();

@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 #include <string>
+#include <vector>
 
 namespace distzo2 {
 

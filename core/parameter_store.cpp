@@ -12,11 +12,21 @@
 #include <cassert>
 #include <cstring>
 #include <functional>
+#include <memory>
+#include <new>
 #include <numeric>
 #include <string>
 
 namespace distzo2 {
 namespace {
+
+/// This thread's memory for a long read; a thread that never asks allocates nothing, not even to be tidied up at its
+/// end.
+std::span<std::byte> long_piece(std::size_t bytes) {
+  thread_local std::vector<std::byte> memory;
+  if (memory.size() < bytes) memory.resize(bytes);
+  return std::span(memory).first(bytes);
+}
 
 /// Pieces of a tensor's elements that a thread takes at a time.
 constexpr std::int64_t piece_elements = 16 * chunk_elements;
@@ -193,15 +203,17 @@ void ParameterStore::import_chunk(int chunk,
   const int unit = unit_of_chunk_[size(chunk)];
   const Unit& u = placement_.units[size(unit)];
   const Storage storage = c.matrix() ? rule_.storage : Storage::fp32;
-  std::vector<std::byte> image(u.tier == Tier::disk ? c.bytes : 0);
-  std::byte* const to = u.tier == Tier::disk ? image.data() : memory_of_unit_[size(unit)] + (c.offset - u.offset);
+  const auto release = [](std::byte* p) { ::operator delete[](p, std::align_val_t(page_bytes)); };
+  const std::unique_ptr<std::byte[], decltype(release)> image(
+      u.tier == Tier::disk ? new (std::align_val_t(page_bytes)) std::byte[c.bytes] : nullptr, release);
+  std::byte* const to = u.tier == Tier::disk ? image.get() : memory_of_unit_[size(unit)] + (c.offset - u.offset);
   std::vector<float> values;
   for (std::int64_t at = 0; at < c.elements; at += piece_elements) {
     values.assign(static_cast<std::size_t>(std::min(piece_elements, c.elements - at)), 0.0F);
     fill(at, values);
     store_values(unit, to + static_cast<std::size_t>(at) * bytes_of(storage), values, storage);
   }
-  if (u.tier == Tier::disk) disk_->write(chunk, chunk + 1, image.data(), 0);
+  if (u.tier == Tier::disk) disk_->write(chunk, chunk + 1, image.get(), 0);
 }
 
 void ParameterStore::store_values(int unit, std::byte* to, std::span<const float> values, Storage storage) {
@@ -303,7 +315,6 @@ void ParameterStore::read(int tensor, std::int64_t offset, std::span<float> out)
 
 void ParameterStore::read_in_chunk(int tensor, int chunk, std::int64_t offset, std::span<float> out,
                                    std::size_t element) const {
-  thread_local std::vector<std::byte> long_piece;
   std::array<std::byte, std::size_t{1} << 16> short_piece;  // a row that a step looks up: nothing is allocated
   float scratch[chunk_elements];
   const Tensor& t = table_.tensors[size(tensor)];
@@ -318,8 +329,7 @@ void ParameterStore::read_in_chunk(int tensor, int chunk, std::int64_t offset, s
   std::span<std::byte> fetched;
   if (memory == nullptr || on_device(unit)) {
     const std::size_t bytes = out.size() * element;
-    if (bytes > short_piece.size()) long_piece.resize(bytes);
-    fetched = bytes > short_piece.size() ? std::span(long_piece).first(bytes) : std::span(short_piece).first(bytes);
+    fetched = bytes > short_piece.size() ? long_piece(bytes) : std::span(short_piece).first(bytes);
   }
   if (on_device(unit)) {
     device_->get(fetched.data(), w.data + static_cast<std::size_t>(offset) * element, fetched.size());

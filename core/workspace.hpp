@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace distzo2 {
 
@@ -32,11 +33,12 @@ public:
   explicit ActivationBuffer(const char* label) : label_(label) {}
   /// Rows of this shape; reallocates only where the buffer is too small. Token counts are padded to `row_tile`.
   Rows shape(int evaluations, int tokens, int features);
-  std::size_t bytes() const { return memory_.extent(0) * sizeof(float); }
+  std::size_t bytes() const { return floats_ * sizeof(float); }
 
 private:
   const char* label_ = "distzo2::activations";
-  Kokkos::View<float*, Kokkos::HostSpace> memory_;
+  std::shared_ptr<std::byte> memory_;
+  std::size_t floats_ = 0;
 };
 
 /// Rows of activations a GEMM call, chosen by measurement (docs/performance.md); buffers are padded up to a multiple of

@@ -69,6 +69,8 @@ public:
   static StoreRoom room(const std::filesystem::path& folder, const ChunkTable& table, int spare_slots);
   /// Throws the Error (file) that opening a store there would for lack of room.
   static void check_room(const std::filesystem::path& folder, const StoreRoom& room);
+  /// Memory that it takes for its transfers.
+  static std::uint64_t memory_bytes(const BlockFileOptions& options);
   /// Deletes the store's files, and the folder where nothing else is in it. No call but the destructor may follow.
   void remove();
 

@@ -103,6 +103,10 @@ void BlockFile::check_room(const fs::path& folder, const StoreRoom& room) {
   if (!room.enough()) refuse_for_space(folder / data_name, room.bytes - room.taken, room.free, remedy);
 }
 
+std::uint64_t BlockFile::memory_bytes(const BlockFileOptions& options) {
+  return SlotFile::memory_bytes(options.threads + options.callers);
+}
+
 BlockFile::BlockFile(const fs::path& folder, const ChunkTable& table, Storage storage, const BlockFileOptions& options)
     : folder_(folder),
       table_(table),

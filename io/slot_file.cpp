@@ -17,7 +17,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "slots are written as they stand in memory");
 
-constexpr std::size_t bounce_bytes = std::size_t{1} << 20;
+constexpr std::size_t bounce_bytes = std::size_t{1} << 18;
+constexpr std::size_t scratch_bytes = 2 * page_bytes + bounce_bytes;
 constexpr std::uint64_t slot_magic = 0x31544f4c534f5a44;  // "DZOSLOT1"
 
 struct HeaderOnDisk {
@@ -76,7 +77,7 @@ public:
         file_.idle_.pop_back();
       }
     }
-    if (!scratch_) scratch_ = std::make_unique<Scratch>(make_page_buffer(2 * page_bytes + bounce_bytes));
+    if (!scratch_) scratch_ = std::make_unique<Scratch>(make_page_buffer(scratch_bytes));
   }
   ~Lease() {
     const std::lock_guard lock(file_.mutex_);
@@ -94,8 +95,11 @@ private:
 SlotFile::SlotFile(const std::filesystem::path& path, std::size_t payload_bytes, bool try_direct, int transfers)
     : file_(path, try_direct), stride_(page_bytes + payload_bytes) {
   idle_.reserve(2 * static_cast<std::size_t>(transfers));
-  for (int i = 0; i < transfers; ++i)
-    idle_.push_back(std::make_unique<Scratch>(make_page_buffer(2 * page_bytes + bounce_bytes)));
+  for (int i = 0; i < transfers; ++i) idle_.push_back(std::make_unique<Scratch>(make_page_buffer(scratch_bytes)));
+}
+
+std::uint64_t SlotFile::memory_bytes(int transfers) {
+  return static_cast<std::uint64_t>(transfers) * scratch_bytes;
 }
 
 std::uint64_t SlotFile::payload_at(std::uint64_t slot) const {

@@ -32,6 +32,9 @@ class SlotFile {
 public:
   SlotFile(const std::filesystem::path& path, std::size_t payload_bytes, bool try_direct, int transfers);
 
+  /// Memory for so many transfers at once.
+  static std::uint64_t memory_bytes(int transfers);
+
   DirectFile& file() { return file_; }
   const DirectFile& file() const { return file_; }
   std::uint64_t stride() const { return stride_; }

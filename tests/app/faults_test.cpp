@@ -34,9 +34,9 @@ ProgramOptions with_fault(const std::string& fault) {
 class Faults : public ::testing::Test {
 protected:
   Faults() {
-    const Words plan{"plan", "deck.yaml", "--json"};
+    const Words plan{"plan", "deck.yaml", "--json", "--set", "memory/groups=on"};
     const auto bytes = project_.json(plan).at("host").at("bytes").get<std::uint64_t>();
-    sets_ = {"memory/host budget=" + std::to_string(bytes - 1) + " B", "memory/write back every=1",
+    sets_ = {"memory/host budget=" + std::to_string(bytes - 1) + " B", "memory/groups=on", "memory/write back every=1",
              "memory/scratch folder=scratch", "output/evaluate every=0"};
     whole_ = project_.trained(with({"output/folder=whole"}));
     EXPECT_GT(whole_.at("bytes_written"), 0);

@@ -90,8 +90,8 @@ TEST(Plan, says_what_bounds_and_what_would_do) {
   const TinyProject project;
   const ProgramResult text = project.run({"plan", deck("disk.yaml").string()});
   EXPECT_EQ(text.exit_code, exit_code_of(plan_of("disk.yaml"))) << text.err;
-  for (const char* part :
-       {"resident", "disk", "streaming by whole blocks", "4.0 GiB (memory/host budget)", "scratch", "2 steps: reads"})
+  for (const char* part : {"resident", "disk", "streaming by whole blocks", "4.0 GiB (memory/host budget)", "scratch",
+                           "2 steps: reads", "at stated rates computing takes"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << " is not in: " << text.out;
   const ProgramResult small = project.run({"plan", deck("disk.yaml").string(), "--set", "memory/host budget=100 MiB"});
   EXPECT_EQ(small.exit_code, 2);

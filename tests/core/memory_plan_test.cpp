@@ -171,6 +171,7 @@ TEST(MemoryPlan, opt_6_7b_streams_from_disk_within_4_gib) {
 TEST(MemoryPlan, resident_blocks_are_spread_evenly) {
   MemoryBudgets budgets;
   budgets.host = 4 * gib;
+  budgets.write_back_every = 8;
   const MemoryPlan p = plan(on_host("opt-6.7b", Storage::bf16), Machine::host, budgets);
   int streamed = 0;
   for (const Unit& u : p.placement.units) {
@@ -269,7 +270,8 @@ TEST(MemoryPlan, stores_as_often_as_pays) {
   w.round_every = 3;
   EXPECT_EQ(plan(w, Machine::host, budgets).placement.write_back_every, 9U);
   // What lies in host memory is stored at every rounding point.
-  EXPECT_EQ(plan(w, Machine::staged_host, {.host = 64 * gib}).placement.write_back_every, 3U);
+  budgets.host = 64 * gib;
+  EXPECT_EQ(plan(w, Machine::staged_host, budgets).placement.write_back_every, 3U);
 }
 
 TEST(MemoryPlan, keys_of_the_deck_are_obeyed) {

@@ -76,8 +76,9 @@ public:
     meetings_.begun("write", unit);
     // With three buffers the unit after the next one is fetched while this one is stored.
     const auto at = std::ranges::find(blocks_.order, unit) - blocks_.order.begin();
-    if (blocks_.placement.buffers == 3 && at + 2 < std::ssize(blocks_.order))
+    if (blocks_.placement.buffers == 3 && at + 2 < std::ssize(blocks_.order)) {
       EXPECT_TRUE(meetings_.wait("read", blocks_.order[static_cast<std::size_t>(at) + 2], static_cast<int>(version)));
+    }
     bytes_.write(begin, end, image, version);
   }
   bool holds(int) const override { return true; }
@@ -116,13 +117,15 @@ void expect_overlap(int buffers, bool staging) {
   const auto unit = [&](int i) { return blocks.order[static_cast<std::size_t>(i)]; };
   {
     const auto arena = make_kokkos_arena();
-    UnitPipeline pipeline(blocks.placement, blocks.no_host_units(), &storage, *arena, {});
+    UnitPipeline pipeline(blocks.placement, blocks.no_host_units(), &storage, *arena, nullptr, {});
     for (int pass = 0; pass < passes; ++pass) {
       pipeline.begin_pass(blocks.order, static_cast<std::uint32_t>(pass), blocks.order);
       for (int i = 0; i <= last; ++i) {
         ASSERT_NE(pipeline.acquire(unit(i)), nullptr);
         // While it is computed: the one before is stored, the one after fetched, be it the next pass's first.
-        if (i > 0) EXPECT_TRUE(meetings.wait("write", unit(i - 1), pass + 1));
+        if (i > 0) {
+          EXPECT_TRUE(meetings.wait("write", unit(i - 1), pass + 1));
+        }
         EXPECT_TRUE(meetings.wait("read", unit(i < last ? i + 1 : 0), pass + (i < last ? 1 : 2)));
         pipeline.release(unit(i), true, static_cast<std::uint32_t>(pass + 1));
       }
@@ -151,7 +154,7 @@ TEST(UnitPipeline, fetches_no_unit_for_the_next_pass_before_it_is_stored) {
       MemoryStorage storage(blocks.placement.chunks);
       storage.delay = std::chrono::milliseconds(1);
       const auto arena = make_kokkos_arena();
-      UnitPipeline pipeline(blocks.placement, blocks.no_host_units(), &storage, *arena, {});
+      UnitPipeline pipeline(blocks.placement, blocks.no_host_units(), &storage, *arena, nullptr, {});
       for (std::uint32_t pass = 0; pass < 6; ++pass) {
         pipeline.begin_pass(blocks.order, pass, blocks.order);
         for (const int u : blocks.order) {
@@ -170,7 +173,7 @@ TEST(UnitPipeline, drops_what_was_fetched_for_a_pass_that_does_not_come) {
   Blocks blocks(3);
   MemoryStorage storage(blocks.placement.chunks);
   const auto arena = make_kokkos_arena();
-  UnitPipeline pipeline(blocks.placement, blocks.no_host_units(), &storage, *arena, {});
+  UnitPipeline pipeline(blocks.placement, blocks.no_host_units(), &storage, *arena, nullptr, {});
   std::vector<int> backwards(blocks.order.rbegin(), blocks.order.rend());
   for (std::uint32_t pass = 0; pass < 4; ++pass) {
     const std::vector<int>& order = pass % 2 == 0 ? blocks.order : backwards;

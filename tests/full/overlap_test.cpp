@@ -74,7 +74,7 @@ Utilisation with_made_up_computing(double compute_s_a_unit, double link_s_a_unit
     host[static_cast<std::size_t>(u)] = memory.back().get();
     largest = std::max(largest, unit.bytes);
   }
-  UnitPipeline pipeline(p, host, nullptr, *arena, {static_cast<double>(largest) / link_s_a_unit});
+  UnitPipeline pipeline(p, host, nullptr, *arena, nullptr, {static_cast<double>(largest) / link_s_a_unit});
   std::vector<LaneSpan> spans;
   double begin = 0;
   for (std::uint32_t step = 0; step < warm_up + steps; ++step) {
