@@ -4,6 +4,7 @@
 #include "app/loading.hpp"
 #include "app/model_export.hpp"
 #include "app/progress.hpp"
+#include "app/resume.hpp"
 #include "app/run_folder.hpp"
 #include "core/engine.hpp"
 #include "core/error.hpp"
@@ -56,7 +57,7 @@ ExitCode export_command(const ExportOptions& options) {
   if (store->digest() != found.header.theta0_digest)
     throw Error(ExitCode::file,
                 fmt::format("{}: its weights are not those that {} began with", base.string(), file.string()));
-  check_same_decay(found.header, decay_mask_digest(engine->store().table()), file);
+  check_same_decay(found.header, decay_mask_digest(table), file);
   if (found.torn && !options.json)
     fmt::print("note      {}: what stands after step {} is not whole and is left out\n", file.string(), last);
   for (std::uint32_t t = 0; t < step; ++t) store->append(found.steps[t]);
