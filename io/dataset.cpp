@@ -217,6 +217,9 @@ Dataset read_dataset(const std::filesystem::path& path) {
   if (text.starts_with("\xEF\xBB\xBF")) {
     text.remove_prefix(3);
   }
+  if (text.find('\n') == std::string_view::npos && text.find('\r') + 1 < text.size()) {  // npos + 1 is 0
+    refuse(path, 1, "lines end in a carriage return (CR) alone; accepted: a line feed (LF), or CR LF");
+  }
   if (ending == ".tsv") {
     read_tsv(data, text);
   } else {

@@ -78,6 +78,8 @@ TEST_F(DatasetFile, refuses_bad_tsv_by_file_and_line) {
             "a.tsv, line 2: not valid UTF-8; the file must be in UTF-8");
   EXPECT_EQ(refusal("a.tsv", ""), "a.tsv: no rows");
   EXPECT_EQ(refusal("a.tsv", "s\tl\n"), "a.tsv: no rows, only a header");
+  EXPECT_EQ(refusal("a.tsv", "s\tl\ra\t1\rb\t0\r"),
+            "a.tsv, line 1: lines end in a carriage return (CR) alone; accepted: a line feed (LF), or CR LF");
   EXPECT_NE(refusal("a.tsv", std::string(1024, '\t') + "\n").find("1025 columns"), std::string::npos);
 }
 
