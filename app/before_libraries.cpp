@@ -113,10 +113,15 @@ DISTZO2_BEFORE_LIBRARIES void before_libraries(int, char**, char** environment) 
     ::munmap(space, bytes);
     return;
   }
-  constexpr char message[] =
+  static constexpr char fewer[] =
       "distzo2: not enough memory to start: the address space is limited (see ulimit -v); fewer threads "
       "(OMP_NUM_THREADS) take less\n";
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message, sizeof(message) - 1);
+  static constexpr char least[] =
+      "distzo2: not enough memory to start: the address space is limited (see ulimit -v); one thread needs about 430 "
+      "MB "
+      "besides the model\n";
+  [[maybe_unused]] const ssize_t written =
+      threads > 1 ? ::write(STDERR_FILENO, fewer, sizeof(fewer) - 1) : ::write(STDERR_FILENO, least, sizeof(least) - 1);
   ::_exit(static_cast<int>(ExitCode::internal));
 }
 

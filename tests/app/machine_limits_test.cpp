@@ -62,7 +62,11 @@ TEST(Memory, that_is_not_there_ends_in_a_message) {
   const TinyProject project;
   ProgramOptions options = after("ulimit -v 200000");
   options.time_limit_s = 20;
-  expect_one_line(project.run({"train", "deck.yaml"}, options), 1, {"memory", "ulimit -v"});
+  const ProgramResult one = project.run({"train", "deck.yaml"}, options);
+  expect_one_line(one, 1, {"memory", "ulimit -v", "one thread needs"});
+  EXPECT_EQ(one.err.find("fewer"), std::string::npos) << one.err;
+  options.environment = {"OMP_NUM_THREADS=2"};
+  expect_one_line(project.run({"train", "deck.yaml"}, options), 1, {"memory", "ulimit -v", "fewer threads"});
   EXPECT_FALSE(fs::exists(project.path("run")));
 }
 #endif
