@@ -35,12 +35,13 @@ bool writes_models(const RunConfig& config, const ParameterStore& store) {
 }
 
 RunEvaluations::RunEvaluations(const RunConfig& config, const LoadedData& data, const RunFolder& folder, Engine& engine,
-                               MetricsFile& metrics, Progress& progress, const StopSignals& signals,
-                               TimeLeft& time_left)
+                               const TrajectoryWriter& trajectory, MetricsFile& metrics, Progress& progress,
+                               const StopSignals& signals, TimeLeft& time_left)
     : config_(config),
       data_(data),
       folder_(folder),
       engine_(engine),
+      trajectory_(trajectory),
       metrics_(metrics),
       progress_(progress),
       signals_(signals),
@@ -71,6 +72,7 @@ bool RunEvaluations::at(std::uint32_t t, bool end) {
 }
 
 void RunEvaluations::write_model(const std::filesystem::path& folder) {
+  trajectory_.check_in_place();
   const std::string problem = export_problem(engine_.store());
   if (problem.empty()) {
     export_model(engine_.store(), config_.model.folder, folder, IfExists::replace);
@@ -103,6 +105,7 @@ std::optional<EvaluationResult> RunEvaluations::evaluated(const std::string& set
   };
   const auto start = Clock::now();
   auto result = evaluate(engine_, examples.examples, data_.objective, go_on);
+  trajectory_.check_in_place();
   time_left_.evaluation(set == "dev" ? EvaluatedSet::dev : EvaluatedSet::test, seconds_since(start));
   return result;
 }

@@ -8,6 +8,7 @@
 #include "app/stop_request.hpp"
 #include "app/time_left.hpp"
 #include "core/engine.hpp"
+#include "io/trajectory_file.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -23,10 +24,12 @@ bool writes_models(const RunConfig& config, const ParameterStore& store);
 class RunEvaluations {
 public:
   RunEvaluations(const RunConfig& config, const LoadedData& data, const RunFolder& folder, Engine& engine,
-                 MetricsFile& metrics, Progress& progress, const StopSignals& signals, TimeLeft& time_left);
+                 const TrajectoryWriter& trajectory, MetricsFile& metrics, Progress& progress,
+                 const StopSignals& signals, TimeLeft& time_left);
 
   /// theta_t as it is now. What metrics.jsonl has of this step already is not computed again. False where a stop
-  /// request ended an evaluation: it is to be made on resume, so that step t must not be recorded before.
+  /// request ended an evaluation: it is to be made on resume, so that step t must not be recorded before. Throws Error
+  /// (file) where the run's folder is no longer the one that the trajectory is written in.
   bool at(std::uint32_t t, bool end);
   /// Writes theta as it is to `folder`. Where its numbers do not allow that, which no second try would change, the run
   /// goes on: the reason is said once and kept.
@@ -48,6 +51,7 @@ private:
   const LoadedData& data_;
   const RunFolder& folder_;
   Engine& engine_;
+  const TrajectoryWriter& trajectory_;
   MetricsFile& metrics_;
   Progress& progress_;
   const StopSignals& signals_;

@@ -152,7 +152,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
                       "set output/write models to never",
                       problem));
   TimeLeft time_left(work_of(config, data));
-  RunEvaluations evaluations(config, data, folder, *engine, metrics, progress, signals, time_left);
+  RunEvaluations evaluations(config, data, folder, *engine, *trajectory, metrics, progress, signals, time_left);
   if (!records.empty()) {
     if (!evaluations.reported(0) && (data.test || data.dev) && !placed.is_advanced()) evaluations.at(0, false);
     replay(*engine, records);

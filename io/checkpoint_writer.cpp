@@ -104,19 +104,13 @@ CheckpointWriter::CheckpointWriter(const fs::path& folder, const fs::path& base,
   dtype_ = tensors.front().dtype;
   check_place(folder_, base_, options.replace);
   plan(tensors, options.max_shard_bytes);
-  std::error_code ec;
-  if (folder_.has_parent_path()) {
-    fs::create_directories(folder_.parent_path(), ec);
-  }
-  if (ec) {
-    fail(fmt::format("{}: cannot be created: {}", folder_.parent_path().string(), ec.message()));
-  }
   partial_ = make_folder_beside(folder_);
   try {
     copy_base_files();  // first, so that a base folder that lacks something is seen before the long part
     writer_ = std::make_unique<SafetensorsWriter>(partial_ / shard_file(0), shards_[0]);
   } catch (...) {
-    fs::remove_all(partial_, ec);
+    std::error_code ignored;
+    fs::remove_all(partial_, ignored);
     throw;
   }
 }

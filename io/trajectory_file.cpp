@@ -92,10 +92,17 @@ void TrajectoryWriter::check_in_place() const {
   struct stat written {
   }, found{};
   if (::fstat(file_, &written) != 0) throw system_error(path_, "looking at it");
-  if (::stat(path_.c_str(), &found) != 0 || found.st_dev != written.st_dev || found.st_ino != written.st_ino)
-    throw Error(ExitCode::file, fmt::format("{}: what stands there is no longer the trajectory that this run writes: "
-                                            "it was removed, moved or replaced meanwhile",
-                                            path_.string()));
+  const bool there = ::stat(path_.c_str(), &found) == 0;
+  if (there && found.st_dev == written.st_dev && found.st_ino == written.st_ino) return;
+  const std::filesystem::path folder = path_.parent_path();
+  std::error_code none;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, none))
+    throw Error(ExitCode::file, fmt::format("{}: the run's folder is no longer there: it was moved or removed while "
+                                            "the run wrote into it",
+                                            folder.string()));
+  throw Error(ExitCode::file, fmt::format("{}: what stands there is no longer the trajectory that this run writes: it "
+                                          "was removed, moved or replaced meanwhile",
+                                          path_.string()));
 }
 
 void TrajectoryWriter::fail_if_failed() {

@@ -143,6 +143,18 @@ TEST(Trajectories, that_are_lost_while_a_run_writes_end_it_with_an_error) {
 
 TEST(Trajectories, with_a_torn_tail_are_exported_with_a_note) {
   const TinyProject project;
+TEST(Runs, whose_folder_is_moved_meanwhile_end_with_an_error_and_do_not_make_it_again) {
+  const TinyProject project;
+  RunningProgram program(train_words("deck.yaml", {"zo/steps=1000000", "output/evaluate every=200"}), project.here());
+  while (program.running() && program.out().find("tokens/s") == std::string::npos) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  fs::rename(project.path("run"), project.path("elsewhere"));
+  expect_one_line(program.wait(), 3, {project.path("run").string() + ": ", "folder is no longer there"});
+  EXPECT_FALSE(fs::exists(project.path("run")));
+  EXPECT_GT(read_trajectory(project.path("elsewhere/trajectory.zoj")).steps.size(), 0U);
+}
+
   project.trained();
   std::ofstream(project.path("run/trajectory.zoj"), std::ios::app) << "half";
   const ProgramResult result = project.run({"export", "--trajectory", "run", "--output", "a"});
