@@ -38,7 +38,7 @@ struct ExportOptions {
   std::filesystem::path trajectory;  // trajectory.zoj or a run folder
   std::filesystem::path model;       // base; empty: the one in the run folder's deck
   std::filesystem::path output;
-  std::optional<std::uint32_t> step;  // none: the last
+  std::optional<std::uint64_t> step;  // none: the last
   bool json = false;
 };
 ExitCode export_command(const ExportOptions& options);

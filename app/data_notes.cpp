@@ -17,6 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string counted(std::size_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 bool same_bytes(const fs::path& a, const fs::path& b) {
   std::error_code error;
   if (a.empty() || b.empty() || fs::file_size(a, error) != fs::file_size(b, error) || error) return false;
@@ -81,14 +85,14 @@ std::vector<std::string> notes_of(const LoadedData& data, std::uint32_t batch) {
     if (!*set) continue;
     const ExampleSet& s = **set;
     if (s.report.shortened > 0)
-      notes.push_back(
-          fmt::format("{}: {} prompts shortened to {} tokens", s.source, s.report.shortened, data.options.max_length));
-    if (s.report.dropped > 0)
-      notes.push_back(fmt::format("{}: {} examples of more than {} tokens left out", s.source, s.report.dropped,
+      notes.push_back(fmt::format("{}: {} shortened to {} tokens", s.source, counted(s.report.shortened, "prompt"),
                                   data.options.max_length));
+    if (s.report.dropped > 0)
+      notes.push_back(fmt::format("{}: {} of more than {} tokens left out", s.source,
+                                  counted(s.report.dropped, "example"), data.options.max_length));
     if (s.report.split_inside > 0)
-      notes.push_back(fmt::format("{}: in {} examples the label merges with the end of the prompt", s.source,
-                                  s.report.split_inside));
+      notes.push_back(fmt::format("{}: in {} the label merges with the end of the prompt", s.source,
+                                  counted(s.report.split_inside, "example")));
   }
   return notes;
 }

@@ -37,8 +37,10 @@ ExitCode export_command(const ExportOptions& options) {
     base = model.folder;
   }
   const std::uint32_t last = static_cast<std::uint32_t>(found.steps.size());
-  const std::uint32_t step = options.step.value_or(last);
-  if (step > last) throw Error(ExitCode::usage, fmt::format("--step {}: {} has {} steps", step, file.string(), last));
+  if (options.step && *options.step > last)
+    throw Error(ExitCode::usage, fmt::format("--step {}: {} has {} step{}; accepted: 0 to {}", *options.step,
+                                             file.string(), last, last == 1 ? "" : "s", last));
+  const auto step = static_cast<std::uint32_t>(options.step.value_or(last));
   if (fs::exists(options.output))
     throw Error(ExitCode::usage, fmt::format("--output: {} exists already", options.output.string()));
   if (const fs::path parent = fs::absolute(options.output / "").parent_path().parent_path(); !fs::is_directory(parent))

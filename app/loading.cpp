@@ -129,8 +129,10 @@ ModelConfig model_config(const ModelSection& model) {
   if (model.random()) return model_shape(model.shape, model.tied_head);
   ModelConfig config = read_model_config(model.folder);
   if (model.family && *model.family != config.family)
-    throw Error(ExitCode::usage, fmt::format("model/family: {}, but {} holds a model of the family {}",
-                                             name_of(*model.family), model.folder.string(), name_of(config.family)));
+    throw Error(ExitCode::usage,
+                fmt::format("{}: model/family: {}, but {} holds a model of the family {}; accepted: {}, or auto",
+                            model.family_place, name_of(*model.family), model.folder.string(), name_of(config.family),
+                            name_of(config.family)));
   return config;
 }
 

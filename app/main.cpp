@@ -29,15 +29,23 @@ namespace {
 
 using namespace distzo2;
 
-void add_deck(CLI::App& command, DeckOptions& options) {
-  command.add_option("deck", options.deck, "the input deck (YAML, or Teuchos XML by its extension)")->required();
-  command.add_option("--set", options.sets, "override a key: --set \"zo/learning rate=1e-6\" (repeatable)")
-      ->allow_extra_args(false);
-}
-
 /// For CLI11: an option given without a value is no option left out.
 std::string not_empty(const std::string& text) {
   return text.empty() ? "the value is empty" : std::string();
+}
+
+/// For CLI11: how many steps there are is known once the trajectory is read.
+std::string step_problem(const std::string& text) {
+  return parse_unsigned(text) ? std::string()
+                              : "\"" + text + "\" is no step; accepted: 0 to the number of steps of the trajectory";
+}
+
+void add_deck(CLI::App& command, DeckOptions& options) {
+  command.add_option("deck", options.deck, "the input deck (YAML, or Teuchos XML by its extension)")
+      ->required()
+      ->check(not_empty);
+  command.add_option("--set", options.sets, "override a key: --set \"zo/learning rate=1e-6\" (repeatable)")
+      ->allow_extra_args(false);
 }
 
 std::string version_text() {
@@ -165,22 +173,31 @@ int main(int argc, char** argv) {
   });
 
   ExportOptions exported;
+  std::string step;
   CLI::App& export_app = *app.add_subcommand("export", "write theta of a step as a Hugging Face folder");
   export_app.add_option("--trajectory", exported.trajectory, "trajectory.zoj, or the run folder that holds it")
       ->required()
       ->check(not_empty);
   export_app.add_option("--model", exported.model, "the base model's folder (default: the run's deck names it)")
       ->check(not_empty);
-  export_app.add_option("--step", exported.step, "theta after this many steps (default: all)")->check(not_empty);
+  export_app.add_option("--step", step, "theta after this many steps (default: all)")
+      ->type_name("UINT")
+      ->check(not_empty)
+      ->check(step_problem);
   export_app.add_option("--output", exported.output, "the folder to write; must not exist")
       ->required()
       ->check(not_empty);
   export_app.add_flag("--json", exported.json, "print JSON");
-  export_app.callback([&] { command.run = [&](const RunConfig&) { return export_command(exported); }; });
+  export_app.callback([&] {
+    if (!step.empty()) exported.step = parse_unsigned(step);
+    command.run = [&](const RunConfig&) { return export_command(exported); };
+  });
 
   InspectOptions inspect;
   CLI::App& inspect_app = *app.add_subcommand("inspect", "what a trajectory, a run folder or a model folder holds");
-  inspect_app.add_option("path", inspect.path, "trajectory.zoj, a run folder or a model folder")->required();
+  inspect_app.add_option("path", inspect.path, "trajectory.zoj, a run folder or a model folder")
+      ->required()
+      ->check(not_empty);
   inspect_app.add_flag("--json", inspect.json, "print JSON");
   inspect_app.callback([&] { command.run = [&](const RunConfig&) { return inspect_command(inspect); }; });
 

@@ -53,7 +53,7 @@ MemoryBudgets memory_budgets(const RunConfig& config, const MemorySources& sourc
     budgets.device = memory.device_budget->count;
   } else if (free_device_bytes) {
     budgets.device = *free_device_bytes > device_reserve ? *free_device_bytes - device_reserve : 0;
-    budgets.device_source = "auto: the device's free memory, less 1 GiB";
+    budgets.device_source = "auto: the device's free memory, or what --gpu says of it, less 1 GiB";
   }
   if (memory.groups) budgets.groups = *memory.groups == Groups::on;
   budgets.write_back_every = memory.write_back_every;

@@ -215,6 +215,8 @@ RunConfig read_run_config(const std::filesystem::path& file, const std::vector<s
     const DeckKey& key = deck_key(path);
     read_field(key, key.text_of(entry_of(deck.values, path)), field);
   });
+  if (const auto place = deck.places.find("model/family"); place != deck.places.end())
+    config.model.family_place = place->second;
   if (!config.data.random_tokens())
     config.data.task = find_task(config.data.task.string(), file,
                                  [&](const std::string& problem) { refuse_key(deck, "data/task", problem); });

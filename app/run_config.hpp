@@ -27,6 +27,7 @@ struct ModelSection {
   std::uint64_t seed = 0;         // of random weights
   std::optional<bool> tied_head;  // none: as the shape's
   bool allow_non_finite_weights = false;
+  std::string family_place;  // "deck.yaml:3", where the family was given
   bool random() const { return weights == Weights::random; }
 };
 

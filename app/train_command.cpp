@@ -59,8 +59,9 @@ RunWork work_of(const RunConfig& config, const LoadedData& data) {
 
 ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
   // 1. The run's folder, and what was done there already.
-  if (config.zo.steps == 0 || !config.data.trains())
-    throw Error(ExitCode::usage, fmt::format("{}: training needs data/train and zo/steps", options.deck.deck.string()));
+  if (!config.data.trains())
+    throw Error(ExitCode::usage, fmt::format("{}: data/train: is missing, and training needs it; accepted: a path",
+                                             options.deck.deck.string()));
   Progress progress(config.output.log_every, config.zo.steps);
   check_output_place(config);
   std::optional<RunFolder> existing;

@@ -89,7 +89,9 @@ TEST(Errors, of_missing_things_name_them) {
   expect_refused(project, 2, {"data/train", "DISTZO2_TEST_NOT_SET"}, {"data/train=${DISTZO2_TEST_NOT_SET}/train.tsv"},
                  {.environment = {"DISTZO2_TEST_NOT_SET"}});
   expect_refused(project, 2, {"data/train examples", "41", "40"}, {"data/train examples=41"});
-  expect_one_line(project.train({"data/train="}), 2, {"data/train"});
+  const ProgramResult untrained = project.train({"data/train="});
+  expect_one_line(untrained, 2, {"deck.yaml: data/train: is missing", "a path"});
+  EXPECT_EQ(untrained.err.find("zo/steps"), std::string::npos) << untrained.err;
   EXPECT_EQ(project.run({"validate", "deck.yaml", "--set", "data/train=", "--set", "data/dev="}).exit_code, 0);
   expect_refused(project, 2, {"zo/steps", "has no value"}, {"zo/steps="});
   fs::remove(project.path("model/tokenizer.json"));
@@ -127,6 +129,14 @@ TEST(Errors, of_model_folders_name_the_file) {
   expect_refused(project, 3, {"model.safetensors", "mlp"});
   project.write("model/config.json", "{");
   expect_refused(project, 3, {"config.json"});
+}
+
+TEST(Errors, of_another_family_than_the_folders_name_the_decks_line) {
+  const TinyProject project;
+  expect_refused(project, 2, {"--set", "model/family: opt", project.path("model").string(), "accepted: llama, or auto"},
+                 {"model/family=opt"});
+  change_file(project, "deck.yaml", "  folder: model\n", "  folder: model\n  family: qwen3\n");
+  expect_refused(project, 2, {"deck.yaml:3: model/family: qwen3", "accepted: llama, or auto"});
 }
 
 TEST(Errors, of_tensors_that_the_model_has_no_place_for_name_them) {
@@ -261,9 +271,12 @@ TEST(Errors, of_export_and_inspect) {
   expect_one_line(project.run({"export", "--trajectory", "none", "--output", "x"}), 3, {"none"});
   expect_one_line(project.run({"export", "--trajectory", "run", "--output", "model"}), 2, {"--output", "model"});
   expect_one_line(project.run({"export", "--trajectory", "run", "--output", "model/x"}), 2, {"--output", "model"});
-  expect_one_line(project.run({"export", "--trajectory", "run", "--step", "13", "--output", "x"}), 2,
-                  {"--step 13", "12 steps"});
-  expect_one_line(project.run({"export", "--trajectory", "run", "--step", "-1", "--output", "x"}), 2, {"--step"});
+  for (const char* step : {"13", "4294967308"})  // the latter is 12 in 32 bits
+    expect_one_line(project.run({"export", "--trajectory", "run", "--step", step, "--output", "x"}), 2,
+                    {std::string("--step ") + step, "12 steps", "accepted: 0 to 12"});
+  for (const char* step : {"-1", "1.5", "99999999999999999999", "one"})
+    expect_one_line(project.run({"export", "--trajectory", "run", "--step", step, "--output", "x"}), 2,
+                    {"--step", step, "accepted: 0 to the number of steps"});
   const TinyProject other("llama_untied");
   expect_one_line(
       project.run({"export", "--trajectory", "run", "--model", other.path("model").string(), "--output", "x"}), 3,
@@ -314,6 +327,10 @@ TEST(GoodCommands, note_what_is_odd_about_the_training_data) {
   // A row has "row ", a number, a blank, its letters, ": " and "yes": with 12 tokens only "row 0 a" is whole.
   EXPECT_NE(notes({"data/max length=12"}).find("train.tsv, 40 of 40 rows: 39 prompts shortened to 12 tokens"),
             std::string::npos);
+  project.write("few.tsv", "sentence\tlabel\na\t1\nb\t0\nc\t1\nd\t0\nrow of letters\t1\n");
+  EXPECT_NE(
+      notes({"data/max length=12", "data/train=few.tsv"}).find("few.tsv, 5 of 5 rows: 1 prompt shortened to 12 tokens"),
+      std::string::npos);
 }
 
 TEST(GoodCommands, say_nothing_on_stderr) {

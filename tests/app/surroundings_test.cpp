@@ -99,6 +99,8 @@ TEST(Options, without_a_value_or_a_place_are_refused) {
   const std::vector<std::string> evaluate{"evaluate", "deck.yaml", "--predictions"};
   expect_one_line(project.run(with(evaluate, {""})), 2, {"--predictions", "empty"});
   expect_one_line(project.run(with(evaluate, {"none/p.jsonl"})), 2, {"--predictions", "none/p.jsonl"});
+  for (const char* command : {"train", "validate", "plan", "evaluate", "inspect"})
+    expect_one_line(project.run({command, ""}), 2, {"the value is empty"});
   const std::string before = text_of_file(project.path("run/trajectory.zoj"));
   expect_one_line(project.run(with(evaluate, {"run/trajectory.zoj"})), 2, {"--predictions", "trajectory.zoj"});
   EXPECT_EQ(text_of_file(project.path("run/trajectory.zoj")), before);
@@ -141,8 +143,6 @@ TEST(Trajectories, that_are_lost_while_a_run_writes_end_it_with_an_error) {
   EXPECT_FALSE(fs::exists(project.path("run/summary.json")));
 }
 
-TEST(Trajectories, with_a_torn_tail_are_exported_with_a_note) {
-  const TinyProject project;
 TEST(Runs, whose_folder_is_moved_meanwhile_end_with_an_error_and_do_not_make_it_again) {
   const TinyProject project;
   RunningProgram program(train_words("deck.yaml", {"zo/steps=1000000", "output/evaluate every=200"}), project.here());
@@ -155,6 +155,8 @@ TEST(Runs, whose_folder_is_moved_meanwhile_end_with_an_error_and_do_not_make_it_
   EXPECT_GT(read_trajectory(project.path("elsewhere/trajectory.zoj")).steps.size(), 0U);
 }
 
+TEST(Trajectories, with_a_torn_tail_are_exported_with_a_note) {
+  const TinyProject project;
   project.trained();
   std::ofstream(project.path("run/trajectory.zoj"), std::ios::app) << "half";
   const ProgramResult result = project.run({"export", "--trajectory", "run", "--output", "a"});
