@@ -131,6 +131,19 @@ std::vector<std::string> plan_lines(const PlannedRun& run, const MemoryPlan& pla
   return lines;
 }
 
+std::vector<std::string> notes_of_unused_keys(const RunConfig& config, const MemoryPlan& plan) {
+  std::vector<std::string> notes;
+  if (plan.placement.streams_any()) return notes;
+  const auto add = [&](bool given, const char* key, const char* what) {
+    if (given) notes.push_back(fmt::format("{}: all parameters stay in memory and nothing streams, so {}", key, what));
+  };
+  add(config.memory.groups.has_value(), "memory/groups", "that it changes nothing");
+  add(config.memory.write_back_every.has_value(), "memory/write back every", "that it changes nothing");
+  add(config.memory.buffers.has_value(), "memory/buffers", "that there are no buffers");
+  add(!config.output.trace_file.empty(), "output/trace file", "that no timeline is written");
+  return notes;
+}
+
 void check_scratch(const PlannedRun& run, const MemoryPlan& plan) {
   const Scratch scratch = scratch_of(run, plan);
   BlockFile::check_room(scratch.folder, scratch.room);

@@ -139,6 +139,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
   progress.say(fmt::format("data     train {}{}{}", data.train->source, data.dev ? "; dev " + data.dev->source : "",
                            data.test ? "; test " + data.test->source : ""));
   for (const std::string& note : notes_of(data, config.zo.batch)) progress.say("note     " + note);
+  for (const std::string& note : notes_of_unused_keys(config, plan)) progress.say("note     " + note);
   progress.say(fmt::format(
       "store    {} resident{}{}", short_bytes(static_cast<double>(plan.resident_bytes)),
       plan.host_bytes > 0 ? fmt::format(", {} staged", short_bytes(static_cast<double>(plan.host_bytes))) : "",

@@ -2,9 +2,9 @@
 #include "app/commands.hpp"
 #include "app/data_notes.hpp"
 #include "app/loading.hpp"
+#include "app/plan_report.hpp"
 #include "app/progress.hpp"
 #include "app/run_folder.hpp"
-#include "app/step_losses.hpp"
 #include "core/kernels/gemm_kokkosblas.hpp"
 #include "core/step.hpp"
 #include "io/hf_config.hpp"
@@ -55,23 +55,18 @@ void print_set(const LoadedData& data, const char* name, const ExampleSet& set) 
 }  // namespace
 
 ExitCode validate_command(const RunConfig& config) {
-  // 1. Model configuration and data: whatever is wrong with them is thrown here.
+  // 1. Model and data, and where everything would be: whatever is wrong with them is thrown here, as by the run.
   check_output_place(config);
   const ModelConfig model = model_config(config.model);
   const TensorTable table = tensor_table(model);
-  if (!config.model.random()) check_weights(weight_source(config), table);
   const LoadedData data = load_data(config, model, Sets::all);
+  const MemoryPlan plan = plan_here(config, model, data);
+  check_scratch({config, model, table, data}, plan);
+  if (!config.model.random()) check_weights(weight_source(config), table);
 
   // 2. What the run is and what it needs.
   const int evaluations = evaluation_count(config.zo.difference, static_cast<int>(config.zo.directions));
-  const BatchSize batch =
-      data.train ? largest_batch(data.train->examples, config.zo.batch, data.objective) : BatchSize{};
-  BatchSize evaluation;
-  for (const auto* set : {&data.dev, &data.test})
-    if (*set) {
-      const BatchSize size = largest_evaluation((*set)->examples);
-      evaluation = {std::max(evaluation.tokens, size.tokens), std::max(evaluation.terms, size.terms)};
-    }
+  const auto [batch, evaluation] = largest_passes(config, data);
   const int threads = host_concurrency();
   const std::size_t activations = std::max(activation_bytes(model, evaluations, batch.tokens, batch.terms, threads),
                                            activation_bytes(model, 1, evaluation.tokens, evaluation.terms, threads));
@@ -88,6 +83,7 @@ ExitCode validate_command(const RunConfig& config) {
   if (data.dev) print_set(data, "dev", *data.dev);
   if (data.test) print_set(data, "test", *data.test);
   for (const std::string& note : notes_of(data, config.zo.batch)) fmt::print("note      {}\n", note);
+  for (const std::string& note : notes_of_unused_keys(config, plan)) fmt::print("note      {}\n", note);
   if (!config.model.random())
     if (const auto keys = unknown_config_keys(config.model.folder); !keys.empty())
       fmt::print("note      config.json: unknown keys, taken to change nothing: {}\n", fmt::join(keys, ", "));

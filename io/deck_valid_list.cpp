@@ -209,7 +209,8 @@ void add_rest(ParameterList& deck) {
            word({"auto", "always", "never"}))
       .set("trace file", std::string(),
            "A timeline of what reads, computes and writes in each step, for Perfetto, chrome://tracing and "
-           "scripts/plot_timeline; only where parameters stream. Left out: none.",
+           "scripts/plot_timeline; only where parameters stream: else a note says so and there is no file. Left out: "
+           "none.",
            path());
   deck.sublist("expected", false, "What a run of this deck must reach; the summary says whether it did.")
       .set("accuracy at least", std::string("none"), "Accuracy of the final evaluation.",

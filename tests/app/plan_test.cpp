@@ -102,6 +102,52 @@ TEST(Plan, says_what_bounds_and_what_would_do) {
   EXPECT_NE(no_unit.err.find("\"80\" is no amount of memory"), std::string::npos) << no_unit.err;
 }
 
+TEST(Plan, of_a_gpu_too_small_names_the_option) {
+  expect_one_line(TinyProject().run({"plan", deck("opt_13b_one_gpu.yaml").string(), "--gpu", "1 B", "--set",
+                                     "memory/device budget=auto"}),
+                  2, {"--gpu", "the smallest that would do is "});
+}
+
+TEST(Plan, that_cannot_be_made_is_refused_alike_by_plan_validate_and_train) {
+  const TinyProject project;
+  const auto refusal = [&](const std::string& command) {
+    const ProgramResult result = project.run({command, "deck.yaml", "--set", "memory/host budget=1 MiB"});
+    expect_one_line(result, 2, {"memory/host budget: 1 MiB cannot hold", "the smallest that would do is "});
+    return result;
+  };
+  const ProgramResult plan = refusal("plan"), validation = refusal("validate");
+  EXPECT_EQ(validation.err, plan.err);
+  EXPECT_EQ(validation.out, "");
+  EXPECT_EQ(refusal("train").err, plan.err);
+}
+
+TEST(Plan, without_streaming_leaves_keys_unused_and_notes_say_so) {
+  const TinyProject project;
+  const std::vector<std::string> given{"output/trace file=trace.json", "memory/buffers=3", "memory/groups=on",
+                                       "memory/write back every=2"};
+  const auto said = [&](const std::string& command, const std::vector<std::string>& sets) {
+    std::vector<std::string> words = train_words("deck.yaml", sets);
+    words.front() = command;
+    const ProgramResult result = project.run(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  for (const char* command : {"validate", "train"}) {
+    const std::string text = said(command, given);
+    for (const std::string& set : given) {
+      const std::string key = set.substr(0, set.find('='));
+      const std::size_t at = text.find(key + ": all parameters stay in memory and nothing streams");
+      ASSERT_NE(at, std::string::npos) << key << " is not in: " << text;
+      EXPECT_EQ(text.substr(text.rfind('\n', at) + 1, 5), "note ") << text;
+    }
+    EXPECT_EQ(said(command, {"output/folder=plain"}).find("nothing streams"), std::string::npos);
+    const std::vector<std::string> staged{given[0], given[1], "memory/staging=always", "output/folder=staged"};
+    EXPECT_FALSE(fs::exists(project.path("trace.json")));
+    EXPECT_EQ(said(command, staged).find("nothing streams"), std::string::npos);
+  }
+  EXPECT_TRUE(fs::exists(project.path("trace.json")));
+}
+
 TEST(Plan, ends_as_the_run_would_where_the_store_finds_no_room) {
   const TinyProject project;
   project.write("disk.yaml",
@@ -110,9 +156,11 @@ TEST(Plan, ends_as_the_run_would_where_the_store_finds_no_room) {
                 "zo: {steps: 3, batch: 2, epsilon: 1e-3, learning rate: 1e-2}\n"
                 "memory: {host budget: 129.3 MiB, scratch folder: /proc}\n"  // of no room at all
                 "output: {folder: run}\n");
-  const ProgramResult plan = project.run({"plan", "disk.yaml"}), run = project.run({"train", "disk.yaml"});
+  const ProgramResult plan = project.run({"plan", "disk.yaml"}), run = project.run({"train", "disk.yaml"}),
+                      validation = project.run({"validate", "disk.yaml"});
   expect_one_line(plan, 3, {"/proc/run-", "more are needed", "0 B are free", "memory/scratch folder"});
   EXPECT_EQ(plan.err, run.err);
+  EXPECT_EQ(plan.err, validation.err);
   EXPECT_EQ(run.exit_code, 3);
   EXPECT_FALSE(fs::exists(project.path("run")));
   EXPECT_NE(plan.out.find("streaming by"), std::string::npos) << plan.out;
