@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 BLUE, ORANGE, GREY = "#1f5a94", "#c8562b", "#6b6b6b"
+COLORS = [BLUE, ORANGE, "#3a8f5c", "#8a5aa8", "#b8901f", "#2f9da6", "#a83a5f", "#555555"]  # of runs drawn apart
 
 
 class BadRun(Exception):
@@ -19,13 +20,14 @@ class BadRun(Exception):
 
 def read_run(folder):
     """{"loss": {step: value}, "score": {step: value}, "metric": name, "ends": (initial, final) or None, "best": the step
-    that best/ holds or None}"""
+    that best/ holds or None, "start": (value, set) of the base model or None, "steps": those done, "deck": see read_deck}"""
     path = folder / "metrics.jsonl" if folder.is_dir() else folder
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise BadRun(f"{path}: {error.strerror or error}; expected a run folder with a metrics.jsonl") from error
-    run = {"name": path.parent.name or str(path.parent), "loss": {}, "score": {}, "metric": None, "ends": None, "best": None}
+    run = {"name": path.parent.name or str(path.parent), "loss": {}, "score": {}, "metric": None, "ends": None, "best": None,
+           "start": None, "deck": read_deck(path.parent / "deck.yaml")}
     order = {}  # how good a step is on the dev set: score, then loss
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
@@ -33,10 +35,11 @@ def read_run(folder):
             entry = json.loads(line)
             step = int(entry["step"])
             if "evaluation" in entry:
-                if entry["evaluation"].get("set", "dev") != "dev":  # the test file's two evaluations are the summary's
-                    continue
+                name = entry["evaluation"].get("set", "dev")
                 metric = next((m for m in ("accuracy", "f1") if m in entry["evaluation"]), None)
-                if metric:
+                if metric and step == 0 and (run["start"] is None or name != "dev"):
+                    run["start"] = (float(entry["evaluation"][metric]), name)
+                if metric and name == "dev":  # the test file's two evaluations are the summary's
                     run["metric"] = metric
                     run["score"][step] = float(entry["evaluation"][metric])
                     loss = entry["evaluation"].get("loss")  # null where it is not finite
@@ -49,10 +52,48 @@ def read_run(folder):
             raise BadRun(f"{path}, line {number}: expected an object with `step` and `loss` or `evaluation`") from error
     if not run["loss"] and not run["score"]:
         raise BadRun(f"{path}: no step has been recorded yet")
+    run["steps"] = max([s + 1 for s in run["loss"]] + list(run["score"]))
     best = max(order, key=lambda step: (order[step], -step), default=0)
     run["best"] = best if best > 0 else None  # the base model is not written
     read_ends(run, path.parent / "summary.json")
     return run
+
+
+def read_deck(path):
+    """{"section/key": text} of a resolved deck, whose form is the program's own; None where there is none."""
+    if not path.is_file():
+        return None
+    keys, section = {}, ""
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        key, _, value = line.partition(":")
+        if line.startswith("  "):
+            keys[f"{section}/{key.strip()}"] = value.strip().strip('"')
+        else:
+            section = key
+    return keys
+
+
+def differing_keys(runs):
+    """The keys that the runs' decks do not agree in, but for those of the output."""
+    keys = dict.fromkeys(key for r in runs for key in r["deck"] or {} if not key.startswith("output/"))
+    return [key for key in keys if len({(r["deck"] or {}).get(key) for r in runs}) > 1]
+
+
+def are_repeats(runs):
+    """Whether a median of these runs means something: one deck but for the seed, all of them as far."""
+    decks = [r["deck"] for r in runs]
+    return len(runs) == 1 or (None not in decks and set(differing_keys(runs)) <= {"zo/seed"} and
+                              len({(r["steps"], r["ends"] is None) for r in runs}) == 1)
+
+
+def name_apart(runs):
+    """Gives each run the "label" and "color" that it is drawn with."""
+    keys = differing_keys(runs) if all(r["deck"] for r in runs) else []
+    for i, r in enumerate(runs):
+        values = [f"{key.split('/')[1]} {pathlib.PurePath(r['deck'].get(key, 'none')).name}" for key in keys]
+        text = ", ".join(values[:4]) + (", ..." if len(values) > 4 else "")
+        r["label"] = f"{r['name']}: {text}" if text else r["name"]
+        r["color"] = COLORS[i % len(COLORS)]
 
 
 def read_ends(run, path):
@@ -98,18 +139,31 @@ def draw_band(axis, curves, color, label, **line):
     return steps, middle
 
 
-def draw_loss(axis, runs, window):
+def legend_below(axis, columns):
+    if axis.get_legend_handles_labels()[0]:
+        return axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=columns, frameon=False, fontsize=8)
+
+
+def draw_loss(axis, runs, window, apart):
     raw = [r["loss"] for r in runs if r["loss"]]
     if not raw:
         return
-    for series in raw:
-        axis.plot(list(series), list(series.values()), color=BLUE, alpha=0.25 / len(raw) ** 0.5, linewidth=0.5,
+    for series, color in zip(raw, [r["color"] if apart else BLUE for r in runs if r["loss"]]):
+        axis.plot(list(series), list(series.values()), color=color, alpha=0.25 / len(raw) ** 0.5, linewidth=0.5,
                   label="each step" if series is raw[0] else None, rasterized=True)
-    draw_band(axis, [smooth(s, window) for s in raw], BLUE, f", mean of the last {window} steps")
+    if apart:
+        for r in runs:
+            if r["loss"]:
+                draw_band(axis, [smooth(r["loss"], window)], r["color"], r["label"])
+    else:
+        draw_band(axis, [smooth(s, window) for s in raw], BLUE, f", mean of the last {window} steps")
     values = sorted(v for s in raw for v in s.values())
-    axis.set_ylim(0, values[int(0.998 * (len(values) - 1))] * 1.08)
+    first = max(v for s in raw for v in list(s.values())[:20])  # a late spike may leave the axis, the beginning not
+    axis.set_ylim(0, max(first, values[int(0.998 * (len(values) - 1))]) * 1.05)
     axis.set_ylabel("training loss (nats per loss term)")
-    legend = axis.legend(loc="upper right", frameon=False, fontsize=8)
+    if apart:
+        axis.set_ylabel(f"training loss, mean of the last {window} steps")
+    legend = legend_below(axis, 1 if apart else 2)
     legend.get_lines()[0].set(alpha=0.5, linewidth=1.0)
 
 
@@ -129,35 +183,55 @@ def mark_best(axis, runs):
                   markeredgewidth=1.3, zorder=4, label=label)
 
 
-def draw_score(axis, runs, metric):
+def draw_apart(axis, runs):
+    """A line a run with its own end, where they are no repeats of each other."""
+    for r in runs:
+        value = r["ends"][1] if r["ends"] else r["score"][max(r["score"])] if r["score"] else None
+        if value is None:
+            continue
+        on = f" on {r['ends_examples']:,} examples" if r.get("ends_examples") else ""
+        end = f"final {100 * value:.1f} %{on}" if r["ends"] else f"step {max(r['score'])}, not finished: {100 * value:.1f} % (dev set)"
+        axis.plot(list(r["score"]), list(r["score"].values()), color=r["color"], linewidth=1.8, marker="o", markersize=3.5,
+                  label=f"{r['label']}: {end}")
+        axis.plot([r["steps"] if r["ends"] else max(r["score"])], [value], marker="o" if r["ends"] else "s", markersize=6,
+                  color=r["color"], markeredgecolor="white", zorder=5, clip_on=False)
+
+
+def draw_together(axis, runs):
+    """The median of repeats over their range, or one run."""
     curves = [r["score"] for r in runs if r["score"]]
     if curves:
         steps, middle = draw_band(axis, curves, BLUE, ", dev set", marker="o", markersize=3.5)
         mark_best(axis, runs)
     ends = [r["ends"] for r in runs if r["ends"]]
-    name = "zero-shot"
     if ends:
         last = max(r["steps"] for r in runs if r["ends"])
         first, final = (statistics.median(e[i] for e in ends) for i in (0, 1))
         examples = {r["ends_examples"] for r in runs if r["ends"]}
         on = f" on {examples.pop():,} examples" if len(examples) == 1 and None not in examples else ""
         axis.plot([], [], marker="o", linestyle="", color=ORANGE, label=f"start and end{on}")
+        first_text, last_text = f"zero-shot {100 * first:.1f} %", f"final {100 * final:.1f} %"
     elif curves:
-        first, final, last = middle[0], middle[-1], steps[-1]
-        name = "zero-shot" if steps[0] == 0 else "first"
+        starts = [r["start"] for r in runs if r["start"]]
+        first, name = (statistics.median(s[0] for s in starts), starts[0][1]) if starts else (middle[0], "dev")
+        final, last = middle[-1], steps[-1]
+        first_text = f"{'zero-shot' if starts else 'first'} {100 * first:.1f} % ({name} set)"
+        last_text = f"step {last}, not finished: {100 * final:.1f} % (dev set)"
     if ends or curves:
-        start = 0 if ends else steps[0]
         axis.axhline(first, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-        mark(axis, start, first, f"{name} {100 * first:.1f} %", "left")
-        mark(axis, last, final, f"final {100 * final:.1f} %", "right", above=bool(curves) and final >= middle[-1])
+        mark(axis, 0 if ends or starts else steps[0], first, first_text, "left")
+        if ends or last > 0:
+            mark(axis, last, final, last_text, "right", above=bool(curves) and final >= middle[-1])
+
+
+def draw_score(axis, runs, metric, apart):
+    (draw_apart if apart else draw_together)(axis, runs)
+    curves, ends = [r["score"] for r in runs if r["score"]], [r["ends"] for r in runs if r["ends"]]
     axis.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axis.set_ylabel({"accuracy": "accuracy", "f1": "F1"}[metric] + " (%)")
     low = min([v for c in curves for v in c.values()] + [e[0] for e in ends], default=0.0)
     axis.set_ylim(max(0.0, min(0.45, low - 0.07)), 1.0)
-    if axis.get_legend_handles_labels()[0]:
-        # Out of the curve's way: above one that ends low, below one that ends high.
-        high = max([v for c in curves for v in c.values()] + [v for e in ends for v in e], default=1.0)
-        axis.legend(loc="upper right" if high < 0.8 else "center right", frameon=False, fontsize=8)
+    legend_below(axis, 1 if apart else 2)
 
 
 def draw(runs, output, window, title):
@@ -165,10 +239,13 @@ def draw(runs, output, window, title):
     metrics = {r["metric"] for r in runs if r["metric"]}
     if len(metrics) > 1:
         raise BadRun("the runs were scored by different metrics (accuracy, f1): draw them apart")
-    figure, axes = plt.subplots(1, 1 + len(metrics), figsize=(5.2 * (1 + len(metrics)), 3.9), squeeze=False)
-    draw_loss(axes[0][0], runs, window)
+    apart = not are_repeats(runs)
+    if apart:
+        name_apart(runs)
+    figure, axes = plt.subplots(1, 1 + len(metrics), figsize=(5.2 * (1 + len(metrics)), 4.3 + (0.17 * len(runs) if apart else 0)), squeeze=False)
+    draw_loss(axes[0][0], runs, window, apart)
     if metrics:
-        draw_score(axes[0][1], runs, metrics.pop())
+        draw_score(axes[0][1], runs, metrics.pop(), apart)
     for axis in axes[0]:
         axis.set_xlabel("step")
         axis.set_xlim(left=0)
@@ -182,7 +259,7 @@ def draw(runs, output, window, title):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="plot_run", description="Draws loss and accuracy of one or several runs (several: median and range).")
+    parser = argparse.ArgumentParser(prog="plot_run", description="Draws loss and accuracy of one or several runs (several that differ in the seed alone: median and range).")
     parser.add_argument("runs", nargs="+", type=pathlib.Path, metavar="RUN", help="run folder")
     parser.add_argument("-o", "--output", type=pathlib.Path, help=f"{figures.OUTPUT_HELP} (default: curves.png in the first run's folder)")
     parser.add_argument("--window", type=int, default=None, help="steps of the trailing mean of the loss (default: a twentieth of the run, 10 to 100)")
