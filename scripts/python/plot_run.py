@@ -89,9 +89,12 @@ def are_repeats(runs):
 def name_apart(runs):
     """Gives each run the "label" and "color" that it is drawn with."""
     keys = differing_keys(runs) if all(r["deck"] for r in runs) else []
+    keys.sort(key=lambda key: not key.startswith("zo/"))  # the rest in the decks' order
     for i, r in enumerate(runs):
         values = [f"{key.split('/')[1]} {pathlib.PurePath(r['deck'].get(key, 'none')).name}" for key in keys]
-        text = ", ".join(values[:4]) + (", ..." if len(values) > 4 else "")
+        while len(", ".join(values)) > 40 and len(values) > 1:  # a legend is as wide as its axis
+            values = values[:-1]
+        text = ", ".join(values) + (", ..." if len(values) < len(keys) else "")
         r["label"] = f"{r['name']}: {text}" if text else r["name"]
         r["color"] = COLORS[i % len(COLORS)]
 
@@ -192,7 +195,7 @@ def draw_apart(axis, runs):
         on = f" on {r['ends_examples']:,} examples" if r.get("ends_examples") else ""
         end = f"final {100 * value:.1f} %{on}" if r["ends"] else f"step {max(r['score'])}, not finished: {100 * value:.1f} % (dev set)"
         axis.plot(list(r["score"]), list(r["score"].values()), color=r["color"], linewidth=1.8, marker="o", markersize=3.5,
-                  label=f"{r['label']}: {end}")
+                  label=f"{r['label']}:\n{end}")
         axis.plot([r["steps"] if r["ends"] else max(r["score"])], [value], marker="o" if r["ends"] else "s", markersize=6,
                   color=r["color"], markeredgecolor="white", zorder=5, clip_on=False)
 
@@ -242,7 +245,7 @@ def draw(runs, output, window, title):
     apart = not are_repeats(runs)
     if apart:
         name_apart(runs)
-    figure, axes = plt.subplots(1, 1 + len(metrics), figsize=(5.2 * (1 + len(metrics)), 4.3 + (0.17 * len(runs) if apart else 0)), squeeze=False)
+    figure, axes = plt.subplots(1, 1 + len(metrics), figsize=(5.2 * (1 + len(metrics)), 4.3 + (0.3 * len(runs) if apart else 0)), squeeze=False)
     draw_loss(axes[0][0], runs, window, apart)
     if metrics:
         draw_score(axes[0][1], runs, metrics.pop(), apart)
