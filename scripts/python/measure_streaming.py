@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -44,12 +45,16 @@ def bench(scratch, shape, tokens, budget, repeats):
     words = [PROGRAM, "bench", "stream", write_deck(scratch, shape, tokens, budget), "--repeats", str(repeats), "--json"]
     turns = []
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout:
-            turns.append(json.loads(line))
-            if "turn" in turns[-1]:
-                t = turns[-1]
-                say(f"turn {t['turn']}: step {t['step_s']:.1f} s, computing alone {t['compute_alone_s']:.1f} s, its "
-                    f"bytes alone {t['transfer_alone_s']:.1f} s, ratio {t['step_over_the_larger']:.3f}")
+        try:
+            for line in process.stdout:
+                turns.append(json.loads(line))
+                if "turn" in turns[-1]:
+                    t = turns[-1]
+                    say(f"turn {t['turn']}: step {t['step_s']:.1f} s, computing alone {t['compute_alone_s']:.1f} s, "
+                        f"its bytes alone {t['transfer_alone_s']:.1f} s, ratio {t['step_over_the_larger']:.3f}")
+        except BaseException:
+            process.kill()
+            raise
     if process.returncode != 0:
         sys.exit(process.returncode)
     result = turns[-1] | {"turns": turns[:-1]}
@@ -73,6 +78,7 @@ def two_steps(scratch, shape, tokens, budget):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was made is removed all the same
     parser = argparse.ArgumentParser(prog="measure_streaming", description=__doc__)
     parser.add_argument("--scratch", type=pathlib.Path, default=ROOT / "build/measure_streaming")
     parser.add_argument("--small", action="store_true")
