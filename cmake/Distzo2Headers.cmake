@@ -3,6 +3,9 @@
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
   "${PROJECT_SOURCE_DIR}/core/*.hpp" "${PROJECT_SOURCE_DIR}/io/*.hpp" "${PROJECT_SOURCE_DIR}/parallel/*.hpp"
   "${PROJECT_SOURCE_DIR}/app/*.hpp")
+if(NOT DISTZO2_CUDA)  # those of the CUDA backend need its compiler
+  list(FILTER headers EXCLUDE REGEX "^core/cuda/")
+endif()
 set(sources)
 foreach(header IN LISTS headers)
   string(REPLACE "/" "_" name "${header}")
