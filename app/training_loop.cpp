@@ -65,6 +65,8 @@ StopReason train(Training& training) {
   const ZoSection& zo = training.config.zo;
   const std::vector<Example>& examples = training.data.train->examples;
   auto [rule, layout, sampler, perturbation] = step_setup(zo, examples.size());
+  Communicator world;
+  Exchange exchange(world, layout);
   GradientClip clip(zo.clip);
   DivergenceWatch watch(zo.diverged_factor);
   ZeroWatch zeros;
