@@ -39,6 +39,10 @@ patch_trilinos() {
   # C++20 refuses a template-id as a constructor's name.
   sed -i 's/^  AbstractArrayValidator<ValidatorType, EntryType>();/  AbstractArrayValidator();/' \
     packages/teuchos/parameterlist/src/Teuchos_StandardParameterEntryValidators.hpp
+  # Sources compiled together may each hold one: named by its line, so that no two are alike.
+  sed -i -E -e '/^#define TEUCHOS_STATIC_SETUP/,$ s/\b(StaticSetup|staticSetup)\b/TEUCHOS_JOIN(\1, __LINE__)/g' \
+    -e 's/^#define TEUCHOS_STATIC_SETUP/#define TEUCHOS_JOINED(a, b) a##b\n#define TEUCHOS_JOIN(a, b) TEUCHOS_JOINED(a, b)\n&/' \
+    packages/teuchos/core/src/Teuchos_StaticSetupMacro.hpp
   # CUDA 13 takes a location and flags where it took a device number.
   sed -i -e 's/cudaMemPrefetchAsync(ptr, bytes, space.cuda_device(),/cudaMemPrefetchAsync(ptr, bytes, cudaMemLocation{cudaMemLocationTypeDevice, space.cuda_device()}, 0,/' \
     $cuda/Kokkos_CudaSpace.cpp
@@ -99,13 +103,13 @@ build_kernels() {  # build_kernels NAME OPTIONS...
     -DKokkosKernels_ENABLE_TPL_LAPACK=OFF '-DF77_BLAS_MANGLE=(name,NAME) name ## _' "$@"
 }
 
-# Unoptimised: it reads one deck a run, and compiling it is the longest part of the set-up.
+# Unoptimised and several sources at a time: it reads one deck a run, and compiling it is the longest part of the set-up.
 build_teuchos() {
   rm -rf "$stage_dir/teuchos" "$deps/build/teuchos"
   stage_dir=$stage_dir/teuchos build teuchos "$trilinos_source" "$deps/teuchos" \
     -DTrilinos_ENABLE_ALL_PACKAGES=OFF -DTrilinos_ENABLE_ALL_OPTIONAL_PACKAGES=OFF -DTrilinos_ENABLE_TESTS=OFF \
     -DTrilinos_ENABLE_EXAMPLES=OFF -DTrilinos_ENABLE_Fortran=OFF -DTrilinos_INSTALL_TriBITS=OFF \
-    '-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG' \
+    '-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG' -DCMAKE_UNITY_BUILD=ON \
     -DTrilinos_ENABLE_Kokkos=OFF -DTrilinos_ENABLE_TeuchosCore=ON -DTrilinos_ENABLE_TeuchosParser=ON \
     -DTrilinos_ENABLE_TeuchosParameterList=ON
 }
