@@ -93,7 +93,7 @@ def make_job(args, machine):
     base = os.path.join(os.getcwd(), str(run))
     return {"name": run.name, "nodes": args.nodes, "ranks per node": per_node, "seconds": seconds, "margin": args.margin,
             "run": str(run), "log": base + ".log", "script": base + ".sh", "folder": os.getcwd(), "queue": args.queue,
-            "account": args.account, "program": str(program), "deck": str(args.deck), "sets": args.set}
+            "account": args.account, "program": os.path.abspath(str(program)), "deck": str(args.deck), "sets": args.set}
 
 
 def submit(system, machine, job, text):
