@@ -39,7 +39,7 @@ def job_values(job, machine):
 def train_words(system, machine, job):
     """The program's own command line; what the user sets comes last, and so counts."""
     sets = ["output/folder=" + job["run"]]
-    if system["stop"] == "time limit":
+    if system["stop"] == "time limit" or machine["launcher"]:  # a signal may not get past another launcher
         sets.append("checkpoint/time limit={} s".format(job["seconds"] - job["margin"]))
     if machine["filesystem"]["scratch"]:
         sets.append("memory/scratch folder=" + machine["filesystem"]["scratch"])
