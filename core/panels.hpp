@@ -23,6 +23,8 @@ constexpr int panel_rows(std::int64_t cols) {
 
 /// Elements of theta that are updated and perturbed at a time: theta, z and the results stay in the first-level cache.
 constexpr std::int64_t chunk_elements = 1024;
+/// Of a tensor that is imported or updated by itself, elements that a thread takes at a time.
+constexpr std::int64_t piece_elements = 16 * chunk_elements;
 
 /// Evaluations of one direction, which share their z. Direction 0: clean weights.
 struct DirectionGroup {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/error.hpp"
-#include "core/panels.hpp"
 #include "core/parameter_store.hpp"
-#include "core/pieces.hpp"
 
 #include <algorithm>
 #include <string>
@@ -112,86 +110,6 @@ Weight ParameterStore::open_matrix(int tensor) {
 
 void ParameterStore::close_matrix(int tensor) {
   for (const int u : units_of(tensor)) close(u);
-}
-
-void ParameterStore::apply_pending_matrix(int tensor) {
-  const Weight w = weight(tensor);
-  sample_rounding_of(w);
-  apply_pending(w);
-  absorbed(tensor);
-}
-
-void ParameterStore::apply_pending_vectors(int block) {
-  const Block& b = table_.blocks[size(block)];
-  int vectors = b.tensor_begin;
-  while (vectors < b.tensor_end && table_.tensors[size(vectors)].matrix) ++vectors;
-  if (vectors == b.tensor_end) return;
-  // They are one chunk: all of them, and then its version.
-  for (int i = vectors; i < b.tensor_end; ++i) apply_pending(weight(i));
-  absorbed(vectors);
-}
-
-void ParameterStore::apply_pending() {
-  if (pipeline_) {
-    order_.clear();
-    for (int u = 0; u < std::ssize(placement_.units); ++u)
-      if (streams(u)) order_.push_back(u);
-    pipeline_->begin_pass(order_, next_, forward_order_);
-  }
-  for (int u = 0; u < std::ssize(placement_.units); ++u) {
-    open(u);
-    const Unit& unit = placement_.units[size(u)];
-    for (int c = unit.chunk_begin; c < unit.chunk_end; ++c) {
-      const Chunk& chunk = placement_.chunks.chunks[size(c)];
-      std::size_t absorb = 0;
-      for (int i = chunk.tensor_begin; i < chunk.tensor_end; ++i) {
-        const Weight w = rows_of(i, c, c + 1);
-        if (chunk.row_begin == 0) sample_rounding_of(w);
-        apply_pending(w);
-        absorb = w.absorb;
-      }
-      absorbed_chunks(c, c + 1, seen_[size(c)] + static_cast<std::uint32_t>(absorb));
-    }
-    close(u, true);
-  }
-  if (pipeline_) pipeline_->end_pass();
-}
-
-void ParameterStore::replay_chunk(int chunk, std::uint32_t version) {
-  const Chunk& c = placement_.chunks.chunks[size(chunk)];
-  std::vector<std::byte> image(c.bytes);
-  disk_->read(chunk, chunk + 1, image.data());
-  ThreadPanels buffers;
-  buffers.theta.resize(chunk_elements);
-  buffers.scratch.resize(chunk_elements);
-  for (int i = c.tensor_begin; i < c.tensor_end; ++i) {
-    const Tensor& t = table_.tensors[size(i)];
-    Weight w =
-        view(i, chunk, c.matrix() ? c.row_begin : 0, c.matrix() ? c.row_end : 1, image.data(), version_[size(chunk)]);
-    w.absorb = version - version_[size(chunk)];
-    w.pending = w.pending.first(w.absorb);
-    const std::int64_t elements = w.rows * t.cols;
-    for (std::int64_t at = 0; at < elements; at += chunk_elements)
-      bring_up_to_date(w, at, std::min(chunk_elements, elements - at), buffers);
-  }
-  disk_->write(chunk, chunk + 1, image.data(), version);
-  version_[size(chunk)] = seen_[size(chunk)] = version;
-}
-
-void ParameterStore::level_versions() {
-  struct Late {
-    int chunk;
-    std::uint32_t version;
-  };
-  std::vector<Late> late;
-  for (const Unit& u : placement_.units) {
-    if (u.tier != Tier::disk) continue;
-    const auto begin = version_.begin() + u.chunk_begin, end = version_.begin() + u.chunk_end;
-    const std::uint32_t latest = *std::max_element(begin, end);
-    for (int c = u.chunk_begin; c < u.chunk_end; ++c)
-      if (version_[size(c)] < latest) late.push_back({c, latest});
-  }
-  for_each_piece(late.size(), [&](std::size_t i) { replay_chunk(late[i].chunk, late[i].version); });
 }
 
 }  // namespace distzo2
