@@ -12,10 +12,20 @@ def spread(values):
 
 
 def lane_shares(summary):
-    """{lane: share of the time of the run's last half in which it was busy}"""
-    lanes = summary.get("lanes") or {}
-    wall = lanes.get("wall_s")
-    return {name: lane["busy_s"] / wall for name, lane in lanes.items() if isinstance(lane, dict) and "busy_s" in lane and wall}
+    """{lane: share of the time of the run's last half in which it was busy}; with several ranks also the exchange and the
+    mean wait for a slower rank before it. Where nothing streams, there is no lane but computing, which has the rest."""
+    shares = {}
+    exchange = summary.get("exchange")
+    if exchange:
+        waits = exchange["waiting_seconds_per_step"]
+        shares["exchange"] = exchange["share_of_step"]
+        shares["waiting"] = sum(waits) / len(waits) / summary["seconds_per_step"]
+    lanes = summary.get("lanes")
+    if not lanes:
+        shares["compute"] = max(0.0, 1.0 - sum(shares.values()))
+        return shares
+    shares.update((name, lane["busy_s"] / lanes["wall_s"]) for name, lane in lanes.items() if isinstance(lane, dict))
+    return shares
 
 
 def read_run(folder, repeat):
