@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/open_run.hpp"
+
+#include "app/resume.hpp"
+#include "io/output_file.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace distzo2 {
+
+namespace fs = std::filesystem;
+
+OpenRun find_run(const TrainOptions& options, const RunConfig& config) {
+  OpenRun run;
+  if (!options.resume) {
+    check_no_run(config);
+    return run;
+  }
+  run.folder = existing_run_folder(config, options.deck.deck);
+  if (!run.folder) return run;
+  run.lock = std::make_unique<RunLock>(*run.folder);
+  if (run.lock->problem().empty()) remove_leftovers(*run.folder);
+  if (!fs::exists(run.folder->trajectory())) return run;
+  run.found = read_trajectory(run.folder->trajectory());
+  check_same_mathematics(run.found->header, config, run.folder->trajectory());
+  return run;
+}
+
+bool is_finished(const OpenRun& run, std::uint32_t steps) {
+  if (!run.folder) return false;
+  std::error_code none;  // nor is an empty file a summary, or a folder of that name
+  const std::uintmax_t bytes = fs::file_size(run.folder->summary(), none);
+  // With a constant learning rate a finished run's deck may ask for more steps than were done.
+  return !none && bytes > 0 && (!run.found || run.found->steps.size() >= steps);
+}
+
+const RunFolder& make_folder(OpenRun& run, const TrainOptions& options, const RunConfig& config) {
+  if (!run.folder) run.folder = new_run_folder(config, options.deck.deck);
+  if (!run.lock) run.lock = std::make_unique<RunLock>(*run.folder);
+  return *run.folder;
+}
+
+RunFiles open_files(OpenRun& run, const TrajectoryHeader& header, const RunConfig& config, const LoadedData& data,
+                    Progress& progress) {
+  const RunFolder& folder = run.folder.value();
+  const double sync_s = config.checkpoint.trajectory_sync_s;
+  if (!run.found) {
+    replace_text_file(folder.deck(), resolved_deck_yaml(config));
+    auto trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), header, sync_s);
+    return {{}, {}, std::move(trajectory), MetricsFile(folder.metrics(), {})};
+  }
+  Trajectory& found = *run.found;
+  if (const std::string note = check_same_run(found.header, header, config, folder.trajectory()); !note.empty())
+    progress.say("note     " + note);
+  check_same_evaluations(folder, data);
+  if (found.torn)
+    progress.say(fmt::format("note     {}: what stands after step {} was not whole and is cut off",
+                             folder.trajectory().string(), found.steps.size()));
+  replace_text_file(folder.deck(), resolved_deck_yaml(config));
+  auto trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), found, sync_s);
+  MetricsFile metrics(folder.metrics(), found.steps);
+  return {std::move(found.steps), std::move(found.digests), std::move(trajectory), std::move(metrics)};
+}
+
+}  // namespace distzo2

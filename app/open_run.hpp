@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "app/commands.hpp"
+#include "app/loading.hpp"
+#include "app/progress.hpp"
+#include "app/run_folder.hpp"
+#include "io/trajectory_file.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace distzo2 {
+
+/// A run's folder, locked for this process, and the trajectory that was found there. A new run has neither until its
+/// folder is made.
+struct OpenRun {
+  std::optional<RunFolder> folder;
+  std::unique_ptr<RunLock> lock;
+  std::optional<Trajectory> found;  // none: the run begins at step 0
+  std::uint32_t steps_done() const { return found ? static_cast<std::uint32_t>(found->steps.size()) : 0; }
+};
+
+/// With --resume the run to go on with, where there is one. Throws Error (usage) where another process works on it, the
+/// deck has other mathematics, or, without --resume, the deck's folder holds a run.
+OpenRun find_run(const TrainOptions& options, const RunConfig& config);
+
+/// Whether all of the deck's steps are done and the summary is written.
+bool is_finished(const OpenRun& run, std::uint32_t steps);
+
+/// Makes and locks the folder of a run that has none yet.
+const RunFolder& make_folder(OpenRun& run, const TrainOptions& options, const RunConfig& config);
+
+/// What a run writes step by step, and the records that it begins with.
+struct RunFiles {
+  std::vector<StepRecord> records;
+  std::vector<DigestRecord> digests;
+  std::unique_ptr<TrajectoryWriter> trajectory;
+  MetricsFile metrics;
+};
+
+/// The files of a new run, or those of the found one, which is used up: its header must fit `header`, its evaluations
+/// these data. What differs without harm, or was torn, is said.
+RunFiles open_files(OpenRun& run, const TrajectoryHeader& header, const RunConfig& config, const LoadedData& data,
+                    Progress& progress);
+
+}  // namespace distzo2
