@@ -2,7 +2,7 @@
 #include "app/machine.hpp"
 
 #include "core/gemm.hpp"
-#include "core/kernels/gemm_kokkosblas.hpp"
+#include "core/kokkos_scope.hpp"
 #include "core/simd/kernels.hpp"
 
 #include <fmt/format.h>

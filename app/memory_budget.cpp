@@ -4,7 +4,7 @@
 #include "app/step_losses.hpp"
 #include "app/time_left.hpp"
 #include "core/compute_memory.hpp"
-#include "core/kernels/gemm_kokkosblas.hpp"
+#include "core/kokkos_scope.hpp"
 #include "core/step.hpp"
 #include "io/block_file.hpp"
 

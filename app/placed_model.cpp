@@ -3,7 +3,7 @@
 
 #include "app/memory_budget.hpp"
 #include "core/error.hpp"
-#include "core/kernels/gemm_kokkosblas.hpp"
+#include "core/kokkos_scope.hpp"
 
 #include <fmt/format.h>
 #include <malloc.h>

@@ -5,7 +5,7 @@
 #include "app/plan_report.hpp"
 #include "app/progress.hpp"
 #include "app/run_folder.hpp"
-#include "core/kernels/gemm_kokkosblas.hpp"
+#include "core/kokkos_scope.hpp"
 #include "core/step.hpp"
 #include "io/hf_config.hpp"
 

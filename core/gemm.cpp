@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/kernels/gemm_kokkosblas.hpp"
+#include "core/kokkos_scope.hpp"
 #include "core/simd/kernels.hpp"
 
 #include <dnnl.hpp>

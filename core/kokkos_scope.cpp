@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/kokkos_scope.hpp"
 
+#include "core/exec.hpp"
 #include "core/kokkos_compat.hpp"
 
 #include <cstdlib>
@@ -39,5 +40,9 @@ KokkosScope::KokkosScope(int threads) {
 }
 
 KokkosScope::~KokkosScope() = default;
+
+int host_concurrency() {
+  return HostExec().concurrency();
+}
 
 }  // namespace distzo2

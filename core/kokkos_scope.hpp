@@ -18,4 +18,7 @@ private:
   std::unique_ptr<Up> up_;
 };
 
+/// Host threads that Kokkos is up on: as many kernels' bodies, and so GEMM calls, run at once.
+int host_concurrency();
+
 }  // namespace distzo2

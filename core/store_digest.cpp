@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/digest.hpp"
-#include "core/kernels/gemm_kokkosblas.hpp"
+#include "core/kokkos_scope.hpp"
 #include "core/parameter_store.hpp"
 #include "core/pieces.hpp"
 #include "core/round_up.hpp"

@@ -2,6 +2,7 @@
 #include "core/kernels/gemm_kokkosblas.hpp"
 
 #include "core/exec.hpp"
+#include "core/kokkos_scope.hpp"
 
 #include <KokkosBlas3_gemm.hpp>
 
@@ -62,10 +63,6 @@ std::string kokkosblas_version() {
   if (openblas_get_config == nullptr || openblas_get_corename == nullptr) return version;
   const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 DYNAMIC_ARCH ..."
   return version + ", " + config.substr(0, config.find(' ', config.find(' ') + 1)) + ' ' + openblas_get_corename();
-}
-
-int host_concurrency() {
-  return HostExec().concurrency();
 }
 
 }  // namespace distzo2

@@ -18,7 +18,4 @@ std::unique_ptr<Gemm> make_kokkosblas_gemm(const GemmShape& shape);
 /// the BLAS: a part of the arithmetic fingerprint.
 std::string kokkosblas_version();
 
-/// How many threads of the host instance may call a GEMM at once.
-int host_concurrency();
-
 }  // namespace distzo2

@@ -10,7 +10,7 @@
 #include "app/loading.hpp"
 #include "core/engine.hpp"
 #include "core/gemm.hpp"
-#include "core/kernels/gemm_kokkosblas.hpp"
+#include "core/kokkos_scope.hpp"
 #include "core/model_shapes.hpp"
 #include "core/step.hpp"
 #include "io/block_file.hpp"

@@ -11,7 +11,7 @@
 
 #include "app/loading.hpp"
 #include "core/engine.hpp"
-#include "core/kernels/gemm_kokkosblas.hpp"
+#include "core/kokkos_scope.hpp"
 #include "core/memory_plan.hpp"
 #include "core/step.hpp"
 #include "tests/full/record_result.hpp"
