@@ -33,10 +33,8 @@ nlohmann::ordered_json machine_object() {
 }
 
 std::string describe_compute(Compute compute) {
-  const std::string gemm = gemm_fingerprint();  // the rest of it is oneDNN's own name of an instruction set
   return fmt::format("{}, {} thread{}, instruction set {}, GEMM {}", compute == Compute::bf16 ? "bf16" : "fp32",
-                     host_concurrency(), host_concurrency() == 1 ? "" : "s", simd_kernels().name,
-                     gemm.substr(0, gemm.find(" isa ")));
+                     host_concurrency(), host_concurrency() == 1 ? "" : "s", simd_kernels().name, gemm_library());
 }
 
 }  // namespace distzo2

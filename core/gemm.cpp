@@ -149,12 +149,17 @@ bool native_bf16() {
   return native;
 }
 
-std::string gemm_fingerprint() {
+std::string gemm_library() {
   if (use_kokkos_blas()) return "KokkosBlas on " + kokkosblas_version();
   const dnnl_version_t* v = dnnl::version();
+  return "oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
+}
+
+std::string gemm_fingerprint() {
+  if (use_kokkos_blas()) return gemm_library();
   cpu_engine();
-  return "oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch) +
-         " isa " + std::to_string(static_cast<int>(dnnl::get_effective_cpu_isa())) + (native_bf16() ? " bf16" : "");
+  return gemm_library() + " isa " + std::to_string(static_cast<int>(dnnl::get_effective_cpu_isa())) +
+         (native_bf16() ? " bf16" : "");
 }
 
 }  // namespace distzo2

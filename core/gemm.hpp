@@ -43,7 +43,10 @@ void throw_if_a_gemm_failed();
 /// Whether this processor multiplies bf16 inputs directly. Where not, `linear` rounds to bf16 and multiplies in fp32.
 bool native_bf16();
 
-/// Library, version and instruction set of the GEMMs: a part of the arithmetic fingerprint.
+/// Library and version of the GEMMs: "oneDNN 2.6.0", "KokkosBlas on Kokkos 30401, OpenBLAS 0.3.21 Haswell".
+std::string gemm_library();
+
+/// The same with the instruction set that oneDNN takes: a part of the arithmetic fingerprint.
 std::string gemm_fingerprint();
 
 }  // namespace distzo2

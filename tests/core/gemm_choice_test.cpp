@@ -46,6 +46,8 @@ TEST(GemmChoice, is_named_by_the_gemm_and_by_the_fingerprint) {
     EXPECT_TRUE(name.starts_with("oneDNN "));
     EXPECT_TRUE(gemm_fingerprint().starts_with("oneDNN "));
   }
+  EXPECT_TRUE(gemm_fingerprint().starts_with(gemm_library()));
+  EXPECT_EQ(gemm_library().find(" isa "), std::string::npos) << gemm_library();
   if (asked("DISTZO2_ISA") == "avx2") {
     EXPECT_EQ(name.find("avx512"), std::string::npos) << name;
     EXPECT_STREQ(simd_kernels().name, "avx2");
