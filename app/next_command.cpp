@@ -20,14 +20,13 @@ std::string shell_word(const std::string& text) {
 
 }  // namespace
 
-std::string next_command(const RunConfig& config, const RunFolder& folder, const MemoryPlan& plan, bool evaluated,
-                         bool written) {
+std::string next_command(const RunConfig& config, const RunFolder& folder, const MemoryPlan& plan, FinalModel model) {
   const std::string program = shell_word(program_invocation_name), final = shell_word(folder.final_model().string());
   if (config.model.random()) return {};
-  if (!written)
+  if (model == FinalModel::not_written)
     return fmt::format("export   {} export --trajectory {} --output {}", program, shell_word(folder.path.string()),
                        final);
-  if (!evaluated) return {};
+  if (model == FinalModel::unevaluated) return {};
   // A run's store lies in its folder, but an evaluation has none: it needs a place for what fits no memory.
   const bool needs_scratch = plan.disk_bytes > 0 && config.memory.scratch_folder.empty();
   return fmt::format(

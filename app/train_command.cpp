@@ -162,10 +162,11 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
 
   // 8. What became of it, and the command that goes on from here.
   say_all(progress, result_lines(config, folder, evaluations));
-  const bool evaluated = evaluations.reported(config.zo.steps).has_value();
+  const FinalModel final_model = !writes                                 ? FinalModel::not_written
+                                 : evaluations.reported(config.zo.steps) ? FinalModel::evaluated
+                                                                         : FinalModel::unevaluated;
   if (evaluations.models_problem().empty())
-    if (const std::string next = next_command(config, folder, plan, evaluated, writes); !next.empty())
-      progress.say(next);
+    if (const std::string next = next_command(config, folder, plan, final_model); !next.empty()) progress.say(next);
   refuse_bad_end(config, folder, evaluations);
   return ExitCode::done;
 }

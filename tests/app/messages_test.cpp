@@ -59,7 +59,7 @@ TEST(RunMessages, name_a_scratch_folder_to_evaluate_what_fits_no_memory) {
   config.model.folder = "/model";
   MemoryPlan plan;
   const auto ends_with = [&](const std::string& end) {
-    return next_command(config, {"/runs/a b"}, plan, true, true).ends_with(end);
+    return next_command(config, {"/runs/a b"}, plan, FinalModel::evaluated).ends_with(end);
   };
   EXPECT_TRUE(ends_with(" --model '/runs/a b/final'"));
   plan.disk_bytes = 1;
