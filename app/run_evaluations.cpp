@@ -59,7 +59,7 @@ bool RunEvaluations::at(std::uint32_t t, bool end) {
     if (!result) return false;
     if (!best_ || better(*result, best_->result)) {
       best_ = RecordedEvaluation{t, "dev", *result, data_.dev->digest};
-      if (t > 0 && writes_models(config_, engine_.store())) write_model(folder_.best_model());
+      if (t > 0 && writes_models(config_, engine_.store())) best_problem_ = write_model(folder_.best_model());
     }
     record(t, "dev", *result);  // after best/, so that a run that is resumed between the two writes it
   }
@@ -71,21 +71,28 @@ bool RunEvaluations::at(std::uint32_t t, bool end) {
   return true;
 }
 
-void RunEvaluations::write_model(const std::filesystem::path& folder) {
+void RunEvaluations::write_final() {
+  final_problem_ = write_model(folder_.final_model());
+}
+
+std::string RunEvaluations::write_model(const std::filesystem::path& folder) {
   trajectory_.check_in_place();
   const std::string problem = export_problem(engine_.store());
   if (problem.empty()) {
     export_model(engine_.store(), config_.model.folder, folder, IfExists::replace);
-    return;
+    return {};
   }
-  if (models_problem_.empty()) progress_.say(fmt::format("warning  {} is not written: {}", folder.string(), problem));
-  models_problem_ = fmt::format("{} could not be written: {}", folder.string(), problem);
+  if (models_problem().empty()) progress_.say(fmt::format("warning  {} is not written: {}", folder.string(), problem));
+  return fmt::format("{} could not be written: {}", folder.string(), problem);
+}
+
+std::string RunEvaluations::models_problem() const {
+  return best_problem_ + (best_problem_.empty() || final_problem_.empty() ? "" : "; ") + final_problem_;
 }
 
 bool RunEvaluations::best_is_written() const {
   std::error_code none;
-  return best_ && best_->step > 0 && models_problem_.empty() &&
-         std::filesystem::is_directory(folder_.best_model(), none);
+  return best_ && best_->step > 0 && best_problem_.empty() && std::filesystem::is_directory(folder_.best_model(), none);
 }
 
 std::optional<EvaluationResult> RunEvaluations::reported(std::uint32_t t) const {

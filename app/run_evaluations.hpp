@@ -31,10 +31,11 @@ public:
   /// request ended an evaluation: it is to be made on resume, so that step t must not be recorded before. Throws Error
   /// (file) where the run's folder is no longer the one that the trajectory is written in.
   bool at(std::uint32_t t, bool end);
-  /// Writes theta as it is to `folder`. Where its numbers do not allow that, which no second try would change, the run
-  /// goes on: the reason is said once and kept.
-  void write_model(const std::filesystem::path& folder);
-  const std::string& models_problem() const { return models_problem_; }  // empty: none
+  /// Writes theta as it is to final/, as `at` does to best/. Where its numbers do not allow that, which no second try
+  /// would change, the run goes on: the reason is said once and kept.
+  void write_final();
+  /// Which of best/ and final/ lack their model, and why; empty: none does.
+  std::string models_problem() const;
   /// The best evaluation on the dev set so far; none where there is no dev set.
   const std::optional<RecordedEvaluation>& best() const { return best_; }
   /// Whether best/ holds the model of that evaluation. The base model, best at step 0, is not written.
@@ -43,6 +44,8 @@ public:
   std::optional<EvaluationResult> reported(std::uint32_t t) const;
 
 private:
+  /// Why the model could not be written to the folder; empty: it was.
+  std::string write_model(const std::filesystem::path& folder);
   std::optional<EvaluationResult> recorded(std::uint32_t t, const std::string& set) const;
   std::optional<EvaluationResult> evaluated(const std::string& set, const ExampleSet& examples);
   void record(std::uint32_t t, const std::string& set, const EvaluationResult& result);
@@ -59,7 +62,7 @@ private:
   std::uint32_t interval_;  // steps; 0: at the ends only
   std::vector<RecordedEvaluation> recorded_;
   std::optional<RecordedEvaluation> best_;
-  std::string models_problem_;
+  std::string best_problem_, final_problem_;
 };
 
 }  // namespace distzo2

@@ -51,7 +51,7 @@ Json expectations(const ExpectedSection& expected, const std::optional<Evaluatio
 void write_summary(const RunFolder& folder, const Training& training, const PlacedModel& placed,
                    std::uint64_t theta_digest, const RunEvaluations& evaluations) {
   const auto final = evaluations.reported(training.config.zo.steps);
-  const std::string& models_problem = evaluations.models_problem();
+  const std::string models_problem = evaluations.models_problem();
   const std::vector<RecordedStep> steps = recorded_steps(folder.metrics());
   std::vector<double> seconds, rates;  // of the last half, whichever process did them
   for (std::size_t i = steps.size() / 2; i < steps.size(); ++i) {

@@ -153,7 +153,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
   if (!evaluations.at(config.zo.steps, true))
     return stopped(stop_request(signals, config.checkpoint).value(), training);
   const bool writes = writes_models(config, engine.store());
-  if (writes) evaluations.write_model(folder.final_model());
+  if (writes) evaluations.write_final();
   if (config.precision.storage != Storage::fp32)
     progress.say(rounding_line(engine.store().rounding(), config.zo.epsilon));
   files.trajectory->check_in_place();
