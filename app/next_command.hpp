@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "app/commands.hpp"
 #include "app/run_config.hpp"
 #include "app/run_folder.hpp"
 #include "core/memory_plan.hpp"
@@ -20,5 +21,9 @@ enum class FinalModel : std::uint8_t {
 /// The line that ends a run: the command that evaluates its final model, or that makes it of the trajectory where it
 /// was not written, ready for a shell. Empty where there is nothing to evaluate on, or no folder to make a model of.
 std::string next_command(const RunConfig& config, const RunFolder& folder, const MemoryPlan& plan, FinalModel model);
+
+/// The line that ends a run that was stopped: the command that goes on with it, ready for a shell in the folder in
+/// which this one was given. It names the run where the deck and the options given would take whichever is the newest.
+std::string resume_command(const TrainOptions& options, const RunConfig& config, const RunFolder& folder);
 
 }  // namespace distzo2

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -14,19 +15,31 @@ namespace distzo2 {
 
 namespace fs = std::filesystem;
 
-OpenRun find_run(const TrainOptions& options, const RunConfig& config) {
+RunConfig for_resume(const TrainOptions& options, RunConfig config) {
+  const auto names_folder = [](const std::string& set) { return set.starts_with("output/folder="); };
+  if (!options.resume || std::ranges::any_of(options.deck.sets, names_folder)) return config;
+  if (const auto own = run_of_deck(options.deck.deck)) config.output.folder = own->path;
+  return config;
+}
+
+OpenRun find_run(const TrainOptions& options, const RunConfig& config, Progress& progress) {
   OpenRun run;
   if (!options.resume) {
     check_no_run(config);
     return run;
   }
   run.folder = existing_run_folder(config, options.deck.deck);
-  if (!run.folder) return run;
+  if (!run.folder) {
+    progress.say("note     there is no run of this deck to go on with: a new one begins");
+    return run;
+  }
   run.lock = std::make_unique<RunLock>(*run.folder);
   if (run.lock->problem().empty()) remove_leftovers(*run.folder);
-  if (!fs::exists(run.folder->trajectory())) return run;
-  run.found = read_trajectory(run.folder->trajectory());
-  check_same_mathematics(run.found->header, config, run.folder->trajectory());
+  if (fs::exists(run.folder->trajectory())) run.found = read_trajectory(run.folder->trajectory());
+  if (run.found) check_same_mathematics(run.found->header, config, run.folder->trajectory());
+  if (!is_finished(run, config.zo.steps))
+    progress.say(fmt::format("resuming {}, which has {} step{}", run.folder->path.string(), run.steps_done(),
+                             run.steps_done() == 1 ? "" : "s"));
   return run;
 }
 

@@ -23,9 +23,13 @@ struct OpenRun {
   std::uint32_t steps_done() const { return found ? static_cast<std::uint32_t>(found->steps.size()) : 0; }
 };
 
-/// With --resume the run to go on with, where there is one. Throws Error (usage) where another process works on it, the
-/// deck has other mathematics, or, without --resume, the deck's folder holds a run.
-OpenRun find_run(const TrainOptions& options, const RunConfig& config);
+/// The deck as this command means it: with --resume, a run's own deck stands for the folder that it lies in, wherever
+/// that was moved to, unless a --set names output/folder.
+RunConfig for_resume(const TrainOptions& options, RunConfig config);
+
+/// With --resume the run to go on with, where there is one; says which. Throws Error (usage) where another process
+/// works on it, the deck has other mathematics, or, without --resume, the deck's folder holds a run.
+OpenRun find_run(const TrainOptions& options, const RunConfig& config, Progress& progress);
 
 /// Whether all of the deck's steps are done and the summary is written.
 bool is_finished(const OpenRun& run, std::uint32_t steps);

@@ -112,6 +112,12 @@ RunFolder new_run_folder(const RunConfig& config, const fs::path& deck) {
   }
 }
 
+std::optional<RunFolder> run_of_deck(const fs::path& deck) {
+  const RunFolder folder{fs::absolute(deck).lexically_normal().parent_path()};
+  if (deck.filename() != folder.deck().filename() || !fs::exists(folder.trajectory())) return std::nullopt;
+  return folder;
+}
+
 std::optional<RunFolder> existing_run_folder(const RunConfig& config, const fs::path& deck) {
   if (!config.output.folder.empty())
     return fs::exists(config.output.folder) ? std::optional(RunFolder{config.output.folder}) : std::nullopt;

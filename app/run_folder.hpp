@@ -38,6 +38,9 @@ void check_no_run(const RunConfig& config);
 /// number. Created here. Throws Error: usage for a folder that holds a run, file where it cannot be made.
 RunFolder new_run_folder(const RunConfig& config, const std::filesystem::path& deck);
 
+/// The run whose resolved deck this is: the deck.yaml beside a trajectory.
+std::optional<RunFolder> run_of_deck(const std::filesystem::path& deck);
+
 /// The folder that `--resume auto` goes on in: `output/folder`, else the newest runs/<deck name>-<NNN>; none where
 /// there is no such folder yet.
 std::optional<RunFolder> existing_run_folder(const RunConfig& config, const std::filesystem::path& deck);

@@ -59,9 +59,10 @@ void catch_up(PlacedModel& placed, const std::vector<StepRecord>& records, const
   progress.say(fmt::format("resumed  after step {}, by replay", records.size()));
 }
 
-ExitCode stopped(StopReason reason, const Training& training) {
-  training.progress.say(fmt::format("stopped  at the {} after step {}; go on with --resume auto",
+ExitCode stopped(StopReason reason, const Training& training, const TrainOptions& options, const RunFolder& folder) {
+  training.progress.say(fmt::format("stopped  at the {} after step {}",
                                     reason == StopReason::signal ? "signal" : "time limit", training.records.size()));
+  training.progress.say(resume_command(options, training.config, folder));
   return ExitCode::stopped;
 }
 
@@ -92,12 +93,13 @@ void refuse_bad_end(const RunConfig& config, const RunFolder& folder, const RunE
 
 }  // namespace
 
-ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
+ExitCode train_command(const TrainOptions& options, const RunConfig& given) {
   // 1. The run's folder, and what was done there already.
+  const RunConfig config = for_resume(options, given);
   refuse_no_training_data(options, config);
   Progress progress(config.output.log_every, config.zo.steps);
   check_output_place(config);
-  OpenRun run = find_run(options, config);
+  OpenRun run = find_run(options, config, progress);
   if (is_finished(run, config.zo.steps)) {
     progress.say(fmt::format("{} is finished: {}", run.folder->path.string(), run.folder->summary().string()));
     return ExitCode::done;
@@ -146,12 +148,12 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& config) {
   files.trajectory->sync();
   lanes.close();
   placed.sync();
-  if (end != StopReason::finished) return stopped(end, training);
+  if (end != StopReason::finished) return stopped(end, training, options, folder);
 
   // 7. The result: theta's digest, its evaluation, the model, the summary.
   const std::uint64_t theta_digest = record_digest(files, folder, engine.store(), config.zo.steps);
   if (!evaluations.at(config.zo.steps, true))
-    return stopped(stop_request(signals, config.checkpoint).value(), training);
+    return stopped(stop_request(signals, config.checkpoint).value(), training, options, folder);
   const bool writes = writes_models(config, engine.store());
   if (writes) evaluations.write_final();
   if (config.precision.storage != Storage::fp32)

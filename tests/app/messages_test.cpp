@@ -13,12 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-/// The rest of the line that begins with this label; empty where there is none.
-std::string line_of(const std::string& text, const std::string& label) {
-  const std::size_t at = ("\n" + text).find("\n" + label);
-  return at == std::string::npos ? "" : text.substr(at + label.size(), text.find('\n', at) - at - label.size());
-}
-
 TEST(RunMessages, name_the_threads_the_instruction_set_and_the_gemm) {
   const TinyProject project;
   const auto compute = [&](const std::string& gemm, const std::string& threads, const std::string& folder) {
@@ -36,18 +30,13 @@ TEST(RunMessages, name_the_threads_the_instruction_set_and_the_gemm) {
     EXPECT_NE(kept.at("arithmetic").get<std::string>().find("; kernels avx2; compute fp32; tiles "), std::string::npos);
 }
 
-/// Runs a line that the program printed, in the project's folder.
-ProgramResult run_line(const TinyProject& project, const std::string& line) {
-  return project.run({}, {.wrapper = {"sh", "-c", "eval \"$1\"", "sh", line}});
-}
-
 TEST(RunMessages, end_with_the_command_that_evaluates_the_result) {
   const TinyProject project;
   const std::string name = "it's here";
   const ProgramResult run = project.train({"output/folder=" + name, "zo/seed=8"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const std::string line = line_of(run.out, "evaluate ");
-  const ProgramResult evaluation = run_line(project, line + " --json");
+  const ProgramResult evaluation = project.run_line(line + " --json");
   ASSERT_EQ(evaluation.exit_code, 0) << line << "\n" << evaluation.err;
   const json result = json::parse(evaluation.out), summary = project.summary(name);
   EXPECT_EQ(result.at("loss"), summary.at("final").at("loss"));
@@ -72,7 +61,7 @@ TEST(RunMessages, end_with_the_command_that_makes_a_model_that_was_not_written) 
   const TinyProject project;
   const ProgramResult run = project.train({"output/write models=never"});
   EXPECT_EQ(line_of(run.out, "evaluate "), "");
-  EXPECT_EQ(run_line(project, line_of(run.out, "export   ")).exit_code, 0) << run.out;
+  EXPECT_EQ(project.run_line(line_of(run.out, "export   ")).exit_code, 0) << run.out;
   EXPECT_EQ(project.json({"evaluate", "deck.yaml", "--model", "run/final", "--json"}).at("theta_digest"),
             project.summary().at("theta_digest"));
   const ProgramResult blind = project.train({"data/dev=", "data/test=", "output/folder=blind"});

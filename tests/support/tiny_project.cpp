@@ -122,6 +122,10 @@ ProgramResult TinyProject::run(const std::vector<std::string>& arguments, const 
   return run_program(arguments, here(options));
 }
 
+ProgramResult TinyProject::run_line(const std::string& line) const {
+  return run({}, {.wrapper = {"sh", "-c", "eval \"$1\"", "sh", line}});
+}
+
 ProgramResult TinyProject::train(const std::vector<std::string>& sets, const std::vector<std::string>& more,
                                  const ProgramOptions& options) const {
   return run(train_words("deck.yaml", sets, more), options);
@@ -159,6 +163,11 @@ std::vector<nlohmann::json> TinyProject::metrics(const std::string& run) const {
     list.push_back(nlohmann::json::parse(line));
   }
   return list;
+}
+
+std::string line_of(const std::string& text, const std::string& label) {
+  const std::size_t at = ("\n" + text).find("\n" + label);
+  return at == std::string::npos ? "" : text.substr(at + label.size(), text.find('\n', at) - at - label.size());
 }
 
 std::vector<std::string> train_words(const std::string& deck_path, const std::vector<std::string>& sets,

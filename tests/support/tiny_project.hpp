@@ -29,6 +29,8 @@ public:
                          const ProgramOptions& options = {}) const;
   /// Any command in this folder.
   ProgramResult run(const std::vector<std::string>& arguments, const ProgramOptions& options = {}) const;
+  /// A command line that the program printed, in this folder.
+  ProgramResult run_line(const std::string& line) const;
   /// These options with what they leave out: this folder, and one thread, on which a model so small is fastest.
   ProgramOptions here(ProgramOptions options = {}) const;
   /// A command that prints JSON, parsed; it must exit with 0 and say nothing on stderr.
@@ -40,6 +42,9 @@ public:
 private:
   TemporaryFolder folder_;
 };
+
+/// The rest of the line that begins with this label; empty where there is none.
+std::string line_of(const std::string& text, const std::string& label);
 
 /// The words of `distzo2 train` for a deck with these --set options.
 std::vector<std::string> train_words(const std::string& deck, const std::vector<std::string>& sets,
