@@ -5,6 +5,7 @@
 #include "app/machine.hpp"
 #include "app/model_export.hpp"
 #include "app/progress.hpp"
+#include "app/summary.hpp"
 
 #include <fmt/format.h>
 
@@ -66,6 +67,7 @@ std::vector<std::string> result_lines(const RunConfig& config, const RunFolder& 
   if (first && last)
     lines.push_back(fmt::format("result   accuracy {:.4f} -> {:.4f}, loss {:.4f} -> {:.4f}", first->accuracy,
                                 last->accuracy, first->loss, last->loss));
+  for (const std::string& miss : missed_expectations(config.expected, last)) lines.push_back("missed   " + miss);
   if (const auto& best = evaluations.best())
     lines.push_back(fmt::format("best     step {} on dev: accuracy {:.4f}, loss {:.4f}{}", best->step,
                                 best->result.accuracy, best->result.loss, best_place(config, folder, evaluations)));

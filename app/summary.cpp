@@ -6,6 +6,7 @@
 #include "core/step.hpp"
 #include "io/json_file.hpp"
 #include "io/output_file.hpp"
+#include "io/units.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -41,12 +42,26 @@ Json rounding_object(const Training& training) {
 /// Whether the deck's `expected` values were reached; null where it states none.
 Json expectations(const ExpectedSection& expected, const std::optional<EvaluationResult>& final) {
   if (!expected.accuracy_at_least && !expected.final_loss_at_most) return nullptr;
-  const bool accuracy = !expected.accuracy_at_least || (final && final->accuracy >= *expected.accuracy_at_least);
-  const bool loss = !expected.final_loss_at_most || (final && final->loss <= *expected.final_loss_at_most);
-  return accuracy && loss;
+  return missed_expectations(expected, final).empty();
 }
 
 }  // namespace
+
+std::vector<std::string> missed_expectations(const ExpectedSection& expected,
+                                             const std::optional<EvaluationResult>& final) {
+  std::vector<std::string> missed;
+  const auto miss = [&](const char* key, double wanted, const char* what, double found) {
+    missed.push_back(fmt::format("expected/{}: {}, {}", key, number_text(wanted),
+                                 final ? fmt::format("but {} is {:.4f}", what, found) : "but nothing was evaluated"));
+  };
+  const EvaluationResult result = final.value_or(EvaluationResult{});
+  // A loss that is not a number is at most nothing.
+  if (const auto at_least = expected.accuracy_at_least; at_least && !(final && result.accuracy >= *at_least))
+    miss("accuracy at least", *at_least, "the final accuracy", result.accuracy);
+  if (const auto at_most = expected.final_loss_at_most; at_most && !(final && result.loss <= *at_most))
+    miss("final loss at most", *at_most, "the final loss", result.loss);
+  return missed;
+}
 
 void write_summary(const RunFolder& folder, const Training& training, const PlacedModel& placed,
                    std::uint64_t theta_digest, const RunEvaluations& evaluations) {

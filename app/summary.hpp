@@ -7,8 +7,16 @@
 #include "app/training_loop.hpp"
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace distzo2 {
+
+/// What of the deck's `expected` the final evaluation does not reach, in words; empty where it reaches all, or the deck
+/// states nothing.
+std::vector<std::string> missed_expectations(const ExpectedSection& expected,
+                                             const std::optional<EvaluationResult>& final);
 
 /// Writes summary.json (design section 7) of a finished run.
 void write_summary(const RunFolder& folder, const Training& training, const PlacedModel& placed,

@@ -212,7 +212,9 @@ void add_rest(ParameterList& deck) {
            "scripts/plot_timeline; only where parameters stream: else a note says so and there is no file. Left out: "
            "none.",
            path());
-  deck.sublist("expected", false, "What a run of this deck must reach; the summary says whether it did.")
+  deck.sublist(
+          "expected", false,
+          "What a run of this deck must reach: lines at its end name what it missed, the summary says whether it did.")
       .set("accuracy at least", std::string("none"), "Accuracy of the final evaluation.",
            rule({.kind = KeyKind::number, .words = {"none"}, .min = 0, .max = 1}))
       .set("final loss at most", std::string("none"), "Loss of the final evaluation.",

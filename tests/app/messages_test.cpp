@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "app/next_command.hpp"
+#include "app/summary.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -67,6 +69,28 @@ TEST(RunMessages, end_with_the_command_that_makes_a_model_that_was_not_written) 
   const ProgramResult blind = project.train({"data/dev=", "data/test=", "output/folder=blind"});
   EXPECT_EQ(blind.exit_code, 0) << blind.err;
   EXPECT_EQ(line_of(blind.out, "evaluate "), "");
+}
+
+TEST(RunMessages, name_each_expectation_of_the_deck_that_was_missed) {
+  const EvaluationResult result{0.75, 0.5, 4, {}};
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(missed_expectations({}, result), Lines());
+  EXPECT_EQ(missed_expectations({0.75, 0.5}, result), Lines());
+  EXPECT_EQ(missed_expectations({0.8, 0.25}, result),
+            (Lines{"expected/accuracy at least: 0.8, but the final accuracy is 0.7500",
+                   "expected/final loss at most: 0.25, but the final loss is 0.5000"}));
+  EXPECT_EQ(missed_expectations({std::nullopt, 0.5}, EvaluationResult{0, NAN, 4, {}}),
+            Lines{"expected/final loss at most: 0.5, but the final loss is nan"});
+  EXPECT_EQ(missed_expectations({0.8, std::nullopt}, std::nullopt),
+            Lines{"expected/accuracy at least: 0.8, but nothing was evaluated"});
+
+  const TinyProject project;
+  const ProgramResult run = project.train({"expected/final loss at most=1e-9"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(line_of(run.out, "missed   ").find("expected/final loss at most: 1e-09, but the final loss is "), 0U)
+      << run.out;
+  EXPECT_EQ(project.summary().at("expected_reached"), false);
+  EXPECT_EQ(line_of(project.train({"expected/final loss at most=1e9", "output/folder=good"}).out, "missed   "), "");
 }
 
 TEST(EvaluationMessages, say_what_is_evaluated_before_it_is) {
