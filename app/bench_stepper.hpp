@@ -28,10 +28,6 @@ struct StepParts {
   double z_s() const { return z.passes_s + z.lookups_s; }
   double update_s() const { return std::max(0.0, pass.weights_s - z.passes_s); }
   double writes_s() const { return pass.gemm_s - pass.product_s; }
-  double rest_s() const {
-    return std::max(
-        0.0, wall - std::max(pass.weights_s, z.passes_s) - z.lookups_s - pass.gemm_s - pass.attention_s - pass.norm_s);
-  }
 };
 
 /// Steps of the deck's run, each followed by its update, which the next one's pass applies.
