@@ -3,6 +3,7 @@
 #include "app/loading.hpp"
 #include "app/progress.hpp"
 #include "app/run_folder.hpp"
+#include "app/run_status.hpp"
 #include "core/engine.hpp"
 #include "core/step.hpp"
 #include "io/checkpoint_folder.hpp"
@@ -13,6 +14,8 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <optional>
 
 namespace distzo2 {
 namespace {
@@ -107,10 +110,19 @@ ExitCode inspect_command(const InspectOptions& options) {
                             "a trajectory",
                             path.string()));
   const Trajectory found = read_trajectory(file);
-  if (options.json)
-    fmt::print("{}\n", json_text(trajectory_object(found)));
-  else
-    print_trajectory(file, found);
+  std::optional<RunStatus> status;
+  if (folder) status = read_run_status({path}, found);
+  if (options.json) {
+    Json object = trajectory_object(found);
+    if (status) object["run"] = status_object(*status);
+    fmt::print("{}\n", json_text(object));
+    return ExitCode::done;
+  }
+  if (status) {
+    fmt::print("run        {}\n", path.string());
+    for (const std::string& line : status_lines(*status)) fmt::print("{}\n", line);
+  }
+  print_trajectory(file, found);
   return ExitCode::done;
 }
 

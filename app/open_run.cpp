@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
 namespace distzo2 {
@@ -45,10 +44,8 @@ OpenRun find_run(const TrainOptions& options, const RunConfig& config, Progress&
 
 bool is_finished(const OpenRun& run, std::uint32_t steps) {
   if (!run.folder) return false;
-  std::error_code none;  // nor is an empty file a summary, or a folder of that name
-  const std::uintmax_t bytes = fs::file_size(run.folder->summary(), none);
   // With a constant learning rate a finished run's deck may ask for more steps than were done.
-  return !none && bytes > 0 && (!run.found || run.found->steps.size() >= steps);
+  return has_summary(*run.folder) && (!run.found || run.found->steps.size() >= steps);
 }
 
 const RunFolder& make_folder(OpenRun& run, const TrainOptions& options, const RunConfig& config) {

@@ -15,10 +15,6 @@ namespace {
 /// Base model and trajectory give any theta_t again, so larger models are written only where the deck asks.
 constexpr double automatic_model_bytes = 10e9;
 
-bool better(const EvaluationResult& a, const EvaluationResult& b) {
-  return a.accuracy > b.accuracy || (a.accuracy == b.accuracy && a.loss < b.loss);
-}
-
 }  // namespace
 
 bool writes_models(const RunConfig& config, const ParameterStore& store) {
@@ -47,17 +43,15 @@ RunEvaluations::RunEvaluations(const RunConfig& config, const LoadedData& data, 
       signals_(signals),
       time_left_(time_left),
       interval_(evaluation_interval(config)),
-      recorded_(recorded_evaluations(folder.metrics())) {
-  for (const RecordedEvaluation& r : recorded_)
-    if (r.set == "dev" && (!best_ || better(r.result, best_->result))) best_ = r;
-}
+      recorded_(recorded_evaluations(folder.metrics())),
+      best_(best_on_dev(recorded_)) {}
 
 bool RunEvaluations::at(std::uint32_t t, bool end) {
   const bool ends = t == 0 || end;
   if (data_.dev && (ends || (interval_ != 0 && t % interval_ == 0)) && !recorded(t, "dev")) {
     const std::optional<EvaluationResult> result = evaluated("dev", *data_.dev);
     if (!result) return false;
-    if (!best_ || better(*result, best_->result)) {
+    if (!best_ || is_better(*result, best_->result)) {
       best_ = RecordedEvaluation{t, "dev", *result, data_.dev->digest};
       if (t > 0 && writes_models(config_, engine_.store())) best_problem_ = write_model(folder_.best_model());
     }

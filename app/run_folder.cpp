@@ -127,6 +127,20 @@ std::optional<RunFolder> existing_run_folder(const RunConfig& config, const fs::
   return RunFolder{runs / fmt::format("{}{:03}", run_prefix(deck), number)};
 }
 
+bool has_summary(const RunFolder& folder) {
+  std::error_code none;
+  const std::uintmax_t bytes = fs::file_size(folder.summary(), none);
+  return !none && bytes > 0;
+}
+
+bool is_worked_on(const RunFolder& folder) {
+  const int fd = ::open(folder.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);  // with it goes the lock, where it was got
+  return locked;
+}
+
 void remove_leftovers(const RunFolder& folder) {
   std::error_code error;  // what cannot be seen or removed is in nobody's way
   for (const fs::directory_entry& entry : fs::directory_iterator(folder.path, error))
@@ -237,6 +251,17 @@ std::vector<RecordedEvaluation> recorded_evaluations(const fs::path& metrics) {
     }
   }
   return found;
+}
+
+bool is_better(const EvaluationResult& a, const EvaluationResult& b) {
+  return a.accuracy > b.accuracy || (a.accuracy == b.accuracy && a.loss < b.loss);
+}
+
+std::optional<RecordedEvaluation> best_on_dev(const std::vector<RecordedEvaluation>& evaluations) {
+  std::optional<RecordedEvaluation> best;
+  for (const RecordedEvaluation& e : evaluations)
+    if (e.set == "dev" && (!best || is_better(e.result, best->result))) best = e;
+  return best;
 }
 
 }  // namespace distzo2

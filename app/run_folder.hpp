@@ -45,6 +45,12 @@ std::optional<RunFolder> run_of_deck(const std::filesystem::path& deck);
 /// there is no such folder yet.
 std::optional<RunFolder> existing_run_folder(const RunConfig& config, const std::filesystem::path& deck);
 
+/// Whether a run that ended well left its summary; an empty file is none, nor is a folder of that name.
+bool has_summary(const RunFolder& folder);
+
+/// Whether a process works in this folder now, as far as its lock tells.
+bool is_worked_on(const RunFolder& folder);
+
 /// Removes what a killed process left of files and folders that it was about to put in place. Only for a locked run.
 void remove_leftovers(const RunFolder& folder);
 
@@ -79,6 +85,11 @@ struct RecordedEvaluation {
   std::optional<std::uint64_t> data_digest;  // of the set's examples
 };
 std::vector<RecordedEvaluation> recorded_evaluations(const std::filesystem::path& metrics);
+
+/// Whether a model with the one result is better than one with the other: by accuracy, then by loss.
+bool is_better(const EvaluationResult& a, const EvaluationResult& b);
+/// The best evaluation on the dev set, the first of equals; none where there is none.
+std::optional<RecordedEvaluation> best_on_dev(const std::vector<RecordedEvaluation>& evaluations);
 
 /// The times that metrics.jsonl holds of steps, in order; a step whose line was made anew after a crash has none.
 struct RecordedStep {
