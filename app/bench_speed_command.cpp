@@ -9,6 +9,7 @@
 #include "app/progress.hpp"
 #include "core/error.hpp"
 #include "io/json_file.hpp"
+#include "io/units.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -79,10 +80,10 @@ ExitCode bench_speed_command(const BenchSpeedOptions& options, const RunConfig& 
     fmt::print("{}\n", json_text(result));
     return ExitCode::done;
   }
-  fmt::print("{}: {:.1f} tokens/s, {:.4f} s a step ({:.4f} to {:.4f}), {} on the device, {} on the host\n",
+  const std::uint64_t device = placed.device_bytes();
+  fmt::print("{}: {:.1f} tokens/s, {:.4f} s a step ({:.4f} to {:.4f}), {}{} on the host\n",
              result["model"].get<std::string>(), result["tokens_per_second"].get<double>(), mean(times), fastest,
-             slowest, short_bytes(static_cast<double>(placed.device_bytes())),
-             short_bytes(static_cast<double>(peak_resident_bytes())));
+             slowest, device > 0 ? bytes_text(device) + " on the device, " : "", bytes_text(peak_resident_bytes()));
   return ExitCode::done;
 }
 

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "io/disk_speed.hpp"
 #include "io/json_file.hpp"
+#include "io/units.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -130,8 +131,8 @@ ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig
                value["min"].get<double>() * scale, value["max"].get<double>() * scale);
   };
   fmt::print("one step of {}, {} tokens, {} from disk, {} to it; medians of {} turns\n",
-             result["model"].get<std::string>(), shape.tokens, short_bytes(static_cast<double>(plan.disk.read)),
-             short_bytes(static_cast<double>(plan.disk.written)), options.repeats);
+             result["model"].get<std::string>(), shape.tokens, bytes_text(plan.disk.read),
+             bytes_text(plan.disk.written), options.repeats);
   line("step", "step_s", 1, "s");
   line("computing alone", "compute_alone_s", 1, "s");
   line("  a block", "block_s", 1, "s");

@@ -3,6 +3,7 @@
 #include "app/progress.hpp"
 #include "core/compute_memory.hpp"
 #include "io/json_file.hpp"
+#include "io/units.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,8 +20,8 @@ ExitCode device_command(const DeviceOptions& options) {
                                   {"total_bytes", device.total_bytes}}));
   else
     fmt::print("{}, compute capability {}, a driver for CUDA {}: {} free of {}\n", device.name,
-               device.compute_capability, device.driver_cuda, short_bytes(static_cast<double>(device.free_bytes)),
-               short_bytes(static_cast<double>(device.total_bytes)));
+               device.compute_capability, device.driver_cuda, bytes_text(device.free_bytes),
+               bytes_text(device.total_bytes));
   return ExitCode::done;
 }
 

@@ -11,6 +11,7 @@
 #include "io/hf_config.hpp"
 #include "io/json_file.hpp"
 #include "io/trajectory_file.hpp"
+#include "io/units.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -83,10 +84,10 @@ void inspect_model(const fs::path& folder, bool json) {
                                       {"tensors", tensors}}));
     return;
   }
+  const auto count = static_cast<std::uint64_t>(table.parameters);
   fmt::print("model {}: {}\n", folder.string(), describe(config, table));
-  fmt::print("  files' digest {:016x}; {} in fp32, {} in 16 bits\n", reader.digest(),
-             short_bytes(4.0 * static_cast<double>(table.parameters)),
-             short_bytes(2.0 * static_cast<double>(table.parameters)));
+  fmt::print("  files' digest {:016x}; {} in fp32, {} in 16 bits\n", reader.digest(), bytes_text(4 * count),
+             bytes_text(2 * count));
   fmt::print("{:>6} {:>14}  {:<52} {}\n", "block", "first index", "tensor", "shape");
   for (const Tensor& t : table.tensors)
     fmt::print("{:>6} {:>14}  {:<52} {}\n", t.block, t.first, t.name,

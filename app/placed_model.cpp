@@ -4,6 +4,7 @@
 #include "app/memory_budget.hpp"
 #include "core/error.hpp"
 #include "core/kokkos_scope.hpp"
+#include "io/units.hpp"
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -22,8 +23,7 @@ namespace {
 std::function<void(std::uint64_t, std::uint64_t)> told_by(Progress* progress, const char* what) {
   if (progress == nullptr) return nullptr;
   return [=](std::uint64_t done, std::uint64_t total) {
-    progress->working(fmt::format("{} {} of {}", what, short_bytes(static_cast<double>(done)),
-                                  short_bytes(static_cast<double>(total))));
+    progress->working(fmt::format("{} {} of {}", what, bytes_text(done), bytes_text(total)));
   };
 }
 
@@ -85,7 +85,7 @@ TemporaryModel::TemporaryModel(const RunConfig& config, const ModelConfig& model
   if (plan.disk_bytes > 0 && config.memory.scratch_folder.empty())
     throw Error(ExitCode::usage, fmt::format("memory/scratch folder: {} of the model do not fit memory/host budget and "
                                              "need a folder on a disk; name one",
-                                             short_bytes(static_cast<double>(plan.disk_bytes))));
+                                             bytes_text(plan.disk_bytes)));
   const fs::path store = config.memory.scratch_folder / fmt::format("distzo2-{}", ::getpid());
   try {
     placed_.emplace(config, model, plan, compute, store, 0, progress);

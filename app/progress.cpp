@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/progress.hpp"
 
+#include "io/units.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -56,12 +58,6 @@ std::string short_duration(double seconds) {
   return fmt::format("{} h {:02} min", s / 3600, s % 3600 / 60);
 }
 
-std::string short_bytes(double bytes) {
-  if (bytes < 1e6) return fmt::format("{:.1f} kB", bytes / 1e3);
-  if (bytes < 1e9) return fmt::format("{:.1f} MB", bytes / 1e6);
-  return fmt::format("{:.2f} GB", bytes / 1e9);
-}
-
 Progress::Progress(Interval log_every, std::uint32_t steps)
     : terminal_(::isatty(STDOUT_FILENO) == 1), log_every_(log_every), steps_(steps) {}
 
@@ -101,7 +97,7 @@ void Progress::step(std::uint32_t step, double loss, double g, std::uint64_t tok
   const auto text = [&] {
     return fmt::format("step {:>{}}/{}  loss {:.4f}  g {:+.3f}  {:.0f} tokens/s  host {}  left {}", step + 1,
                        fmt::formatted_size("{}", steps_), steps_, loss_, g, tokens_per_second_,
-                       short_bytes(static_cast<double>(resident_bytes())), short_duration(left_s));
+                       bytes_text(resident_bytes()), short_duration(left_s));
   };
   const bool due = log_every_.steps != 0 ? (step + 1) % log_every_.steps == 0 : since(last_log_) >= log_every_.seconds;
   if (!terminal_) {

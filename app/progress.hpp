@@ -40,8 +40,6 @@ double seconds_since_process_start();
 
 /// "1 h 02 min", "3 min 20 s", "12 s".
 std::string short_duration(double seconds);
-/// "538.1 MB".
-std::string short_bytes(double bytes);
 
 /// VmRSS and VmHWM of this process.
 std::uint64_t resident_bytes();

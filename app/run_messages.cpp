@@ -6,6 +6,7 @@
 #include "app/model_export.hpp"
 #include "app/progress.hpp"
 #include "app/summary.hpp"
+#include "io/units.hpp"
 
 #include <fmt/format.h>
 
@@ -19,10 +20,10 @@ std::string data_line(const LoadedData& data) {
 
 std::string store_line(const MemoryPlan& plan) {
   const auto part = [](std::uint64_t bytes, const char* what) {
-    return bytes > 0 ? fmt::format(", {} {}", short_bytes(static_cast<double>(bytes)), what) : std::string();
+    return bytes > 0 ? fmt::format(", {} {}", bytes_text(bytes), what) : std::string();
   };
-  return fmt::format("store    {} resident{}{}", short_bytes(static_cast<double>(plan.resident_bytes)),
-                     part(plan.host_bytes, "staged"), part(plan.disk_bytes, "on disk"));
+  return fmt::format("store    {} resident{}{}", bytes_text(plan.resident_bytes), part(plan.host_bytes, "staged"),
+                     part(plan.disk_bytes, "on disk"));
 }
 
 /// Where the best model is, after a line that says which it is.

@@ -8,6 +8,7 @@
 #include "core/kokkos_scope.hpp"
 #include "core/step.hpp"
 #include "io/hf_config.hpp"
+#include "io/units.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -72,8 +73,8 @@ ExitCode validate_command(const RunConfig& config) {
                                            activation_bytes(model, 1, evaluation.tokens, evaluation.terms, threads));
   std::int64_t matrices = 0;
   for (const Tensor& t : table.tensors) matrices += t.matrix ? t.size() : 0;
-  const double stored = static_cast<double>(matrices) * static_cast<double>(bytes_of(config.precision.storage)) +
-                        4.0 * static_cast<double>(table.parameters - matrices);
+  const std::int64_t stored =
+      matrices * static_cast<std::int64_t>(bytes_of(config.precision.storage)) + 4 * (table.parameters - matrices);
 
   fmt::print("model     {}\n", describe(model, table));
   fmt::print("task      {}{}, objective {}\n", data.task.name,
@@ -92,8 +93,8 @@ ExitCode validate_command(const RunConfig& config) {
     fmt::print("example {}\n{}\n", i + 1, example_text(data, shown.examples[i]));
   fmt::print("step      {} evaluations of {} sequences, at most {} tokens and {} loss terms\n", evaluations,
              config.zo.batch, batch.tokens, batch.terms);
-  fmt::print("memory    {} parameters, {} activations and scratch at most\n", short_bytes(stored),
-             short_bytes(static_cast<double>(activations)));
+  fmt::print("memory    {} parameters, {} activations and scratch at most\n",
+             bytes_text(static_cast<std::uint64_t>(stored)), bytes_text(activations));
   fmt::print("the deck is good\n");
   return ExitCode::done;
 }
