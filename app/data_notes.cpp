@@ -84,6 +84,10 @@ std::vector<std::string> notes_of(const LoadedData& data, std::uint32_t batch) {
   for (const auto* set : {&data.train, &data.dev, &data.test}) {
     if (!*set) continue;
     const ExampleSet& s = **set;
+    if (s.quoted_rows > 0)
+      notes.push_back(
+          fmt::format("{}: {} of the file {} a cell in double quotes; in a TSV quotes are a part of the text", s.source,
+                      counted(s.quoted_rows, "row"), s.quoted_rows == 1 ? "has" : "have"));
     if (s.report.shortened > 0)
       notes.push_back(fmt::format("{}: {} shortened to {} tokens", s.source, counted(s.report.shortened, "prompt"),
                                   data.options.max_length));

@@ -63,6 +63,7 @@ ExampleSet make_set(const LoadedData& data, const Dataset& rows_of, const std::v
   set.source = fmt::format("{}, {} of {} rows", rows_of.path.filename().string(), rows.size(), rows_of.rows());
   set.examples = std::move(tokenized.examples);
   set.path = rows_of.path;
+  set.quoted_rows = rows_of.quoted_rows;
   for (const std::uint32_t row : tokenized.rows) set.lines.push_back(rows_of.lines[row]);
   set.report = std::move(tokenized.report);
   set.digest = digest_of(set.examples);

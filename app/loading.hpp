@@ -25,6 +25,7 @@ struct ExampleSet {
   std::vector<Example> examples;
   std::filesystem::path path;        // of the file
   std::vector<std::uint64_t> lines;  // of the file, from 1, an example each
+  std::uint32_t quoted_rows = 0;     // of the file, as its Dataset counts them
   PromptReport report;
   std::uint64_t digest = 0;                      // over tokens and labels
   std::string where(std::size_t example) const;  // "test.tsv, line 7", with the file's path

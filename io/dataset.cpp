@@ -129,6 +129,8 @@ void read_tsv(Dataset& data, std::string_view text) {
              fmt::format("{} tab-separated column{}; the header has {} ({})", cells.size(),
                          cells.size() == 1 ? "" : "s", data.columns.size(), fmt::join(data.columns, ", ")));
     }
+    const auto quoted = [](std::string_view c) { return c.size() > 1 && c.starts_with('"') && c.ends_with('"'); };
+    if (std::ranges::any_of(cells, quoted)) ++data.quoted_rows;
     data.cells.insert(data.cells.end(), cells.begin(), cells.end());
     add_line_number(data, line.number);
   }

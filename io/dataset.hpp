@@ -17,6 +17,7 @@ struct Dataset {
   std::vector<std::string> cells;    // (rows, columns)
   std::vector<std::uint64_t> lines;  // (rows), line of the file, from 1
   std::uint64_t digest = 0;          // XXH3-64 of the file's bytes
+  std::uint32_t quoted_rows = 0;     // of a TSV: with a cell in double quotes, which are taken as text
 
   std::uint32_t rows() const { return static_cast<std::uint32_t>(lines.size()); }
   const std::string& cell(std::uint32_t row, std::size_t column) const { return cells[row * columns.size() + column]; }

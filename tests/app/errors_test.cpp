@@ -300,39 +300,6 @@ TEST(Errors, of_an_output_that_takes_nothing_are_not_passed_over) {
   EXPECT_TRUE(fs::exists(project.path("run/summary.json")));  // a log that cannot be written ends no run
 }
 
-TEST(GoodCommands, note_what_is_odd_about_the_training_data) {
-  const TinyProject project;
-  const auto notes = [&](const std::vector<std::string>& sets) {
-    std::vector<std::string> words = train_words("deck.yaml", sets);
-    words.front() = "validate";
-    const ProgramResult result = project.run(words);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return result.out;
-  };
-  EXPECT_EQ(notes({}).find("note "), std::string::npos);
-  EXPECT_NE(notes({"zo/batch=41"}).find("fewer than a batch of 41"), std::string::npos);
-  project.write("one.tsv", "sentence\tlabel\na\t1\nb\t1\nc\t1\nd\t1\ne\t1\n");
-  EXPECT_NE(notes({"data/train=one.tsv"}).find("every example has the label \"yes\""), std::string::npos);
-  EXPECT_NE(notes({"data/test=one.tsv"}).find("one.tsv, 5 of 5 rows: every example has the label \"yes\", so that its"),
-            std::string::npos);
-  fs::copy_file(project.path("train.tsv"), project.path("copy.tsv"));
-  for (const char* set : {"test", "dev"})  // also where a part of the training file is trained on
-    for (const char* part : {"zo/seed=7", "data/train examples=20"})
-      EXPECT_NE(notes({"data/" + std::string(set) + "=copy.tsv", part}).find("copy.tsv, 40 of 40 rows: the file is"),
-                std::string::npos)
-          << set << " " << part;
-  const std::string train = text_of_file(project.path("train.tsv"));
-  project.write("some.tsv", train.substr(0, train.find("row 3")));
-  EXPECT_NE(notes({"data/test=some.tsv"}).find("every example is trained on"), std::string::npos);
-  // A row has "row ", a number, a blank, its letters, ": " and "yes": with 12 tokens only "row 0 a" is whole.
-  EXPECT_NE(notes({"data/max length=12"}).find("train.tsv, 40 of 40 rows: 39 prompts shortened to 12 tokens"),
-            std::string::npos);
-  project.write("few.tsv", "sentence\tlabel\na\t1\nb\t0\nc\t1\nd\t0\nrow of letters\t1\n");
-  EXPECT_NE(
-      notes({"data/max length=12", "data/train=few.tsv"}).find("few.tsv, 5 of 5 rows: 1 prompt shortened to 12 tokens"),
-      std::string::npos);
-}
-
 TEST(GoodCommands, say_nothing_on_stderr) {
   const TinyProject project;
   for (const char* environment :
