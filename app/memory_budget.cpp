@@ -7,6 +7,9 @@
 #include "core/kokkos_scope.hpp"
 #include "core/step.hpp"
 #include "io/block_file.hpp"
+#include "io/units.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -59,6 +62,15 @@ MemoryBudgets memory_budgets(const RunConfig& config, const MemorySources& sourc
   budgets.write_back_every = memory.write_back_every;
   if (memory.buffers) budgets.buffers = static_cast<int>(*memory.buffers);
   return budgets;
+}
+
+std::string host_budget_note(const RunConfig& config, const MemorySources& sources) {
+  const std::vector<MemoryLimit> limits = host_memory_limits(sources);
+  if (!config.memory.host_budget || limits.empty() || config.memory.host_budget->count <= limits.front().bytes)
+    return {};
+  return fmt::format("memory/host budget: {} is more than a process can have here: {} ({})",
+                     bytes_text(config.memory.host_budget->count), bytes_text(limits.front().bytes),
+                     limits.front().source);
 }
 
 MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const TensorTable& table, const LoadedData& data,

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace distzo2 {
 
@@ -21,6 +22,9 @@ LargestPasses largest_passes(const RunConfig& config, const LoadedData& data);
 /// budget that is left open is `free_device_bytes` less 1 GiB.
 MemoryBudgets memory_budgets(const RunConfig& config, const MemorySources& sources,
                              std::optional<std::uint64_t> free_device_bytes = std::nullopt);
+
+/// A note where the deck's host budget is more than `sources` say that a process can have here; else empty.
+std::string host_budget_note(const RunConfig& config, const MemorySources& sources);
 
 /// Where everything of this deck's run will be, before anything is allocated. `free_device_bytes`: a device computes.
 /// Throws Error (usage) for a budget that cannot hold the minimum.

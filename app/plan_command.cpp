@@ -33,6 +33,9 @@ ExitCode plan_command(const PlanOptions& options, const RunConfig& config) {
     fmt::print("{}\n", json_text(plan_object(run, plan)));
   } else {
     print_plan(run, plan);
+    if (const std::string note = host_budget_note(config, machine_memory_sources());
+        !note.empty() && !options.gpu_bytes)
+      fmt::print("note      {}\n", note);
   }
 
   // 3. It is for nothing where the store finds no room; the disk of another machine is not known.

@@ -131,8 +131,9 @@ std::vector<std::string> plan_lines(const PlannedRun& run, const MemoryPlan& pla
   return lines;
 }
 
-std::vector<std::string> notes_of_unused_keys(const RunConfig& config, const MemoryPlan& plan) {
+std::vector<std::string> notes_of_memory(const RunConfig& config, const MemoryPlan& plan) {
   std::vector<std::string> notes;
+  if (const std::string note = host_budget_note(config, machine_memory_sources()); !note.empty()) notes.push_back(note);
   if (plan.placement.streams_any()) return notes;
   const auto add = [&](bool given, const char* key, const char* what) {
     if (given) notes.push_back(fmt::format("{}: all parameters stay in memory and nothing streams, so {}", key, what));

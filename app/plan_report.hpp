@@ -21,8 +21,9 @@ struct PlannedRun {
 /// For people: tiers, terms with the limit that bound, what moves in a step and in the run, room on the disk.
 std::vector<std::string> plan_lines(const PlannedRun& run, const MemoryPlan& plan);
 
-/// A line for each key that the deck gives for what streams where this plan streams nothing.
-std::vector<std::string> notes_of_unused_keys(const RunConfig& config, const MemoryPlan& plan);
+/// A line where the deck's host budget is more than this machine has for it, and one for each key that the deck gives
+/// for what streams where this plan streams nothing.
+std::vector<std::string> notes_of_memory(const RunConfig& config, const MemoryPlan& plan);
 
 /// Throws Error (file), as the run would, where the store does not fit the disk that it will lie on.
 void check_scratch(const PlannedRun& run, const MemoryPlan& plan);

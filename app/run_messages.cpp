@@ -41,7 +41,7 @@ std::vector<std::string> opening_lines(const OpenRun& run, const PlannedRun& pla
   std::vector<std::string> lines{"run      " + run.folder.value().path.string(), "model    " + describe(model, table),
                                  data_line(data)};
   for (const std::string& note : notes_of(data, config.zo.batch)) lines.push_back("note     " + note);
-  for (const std::string& note : notes_of_unused_keys(config, plan)) lines.push_back("note     " + note);
+  for (const std::string& note : notes_of_memory(config, plan)) lines.push_back("note     " + note);
   lines.push_back(store_line(plan));
   lines.push_back("compute  " + describe_compute(config.precision.compute) +
                   "; resumed on this instruction set and GEMM, the run keeps its bits");

@@ -84,7 +84,7 @@ ExitCode validate_command(const RunConfig& config) {
   if (data.dev) print_set(data, "dev", *data.dev);
   if (data.test) print_set(data, "test", *data.test);
   for (const std::string& note : notes_of(data, config.zo.batch)) fmt::print("note      {}\n", note);
-  for (const std::string& note : notes_of_unused_keys(config, plan)) fmt::print("note      {}\n", note);
+  for (const std::string& note : notes_of_memory(config, plan)) fmt::print("note      {}\n", note);
   if (!config.model.random())
     if (const auto keys = unknown_config_keys(config.model.folder); !keys.empty())
       fmt::print("note      config.json: unknown keys, taken to change nothing: {}\n", fmt::join(keys, ", "));

@@ -2,6 +2,7 @@
 // `distzo2 plan` says where everything will lie, for any size, without allocating any of it.
 #include <gtest/gtest.h>
 
+#include "app/memory_budget.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -119,6 +120,32 @@ TEST(Plan, that_cannot_be_made_is_refused_alike_by_plan_validate_and_train) {
   EXPECT_EQ(validation.err, plan.err);
   EXPECT_EQ(validation.out, "");
   EXPECT_EQ(refusal("train").err, plan.err);
+}
+
+TEST(Plan, notes_a_host_budget_beyond_what_the_machine_has) {
+  RunConfig config;
+  const MemorySources sources{[](const std::string& path) -> std::optional<std::string> {
+                                if (path != "/proc/meminfo") return std::nullopt;
+                                return "MemTotal: 32 kB\nMemAvailable: 20971520 kB\n";
+                              },
+                              [](const std::string&) { return std::nullopt; }};
+  EXPECT_EQ(host_budget_note(config, sources), "");  // auto
+  config.memory.host_budget = ByteCount{std::uint64_t{20} << 30};
+  EXPECT_EQ(host_budget_note(config, sources), "");
+  config.memory.host_budget = ByteCount{std::uint64_t{21} << 30};
+  EXPECT_EQ(host_budget_note(config, sources),
+            "memory/host budget: 21.0 GiB is more than a process can have here: 20.0 GiB (the memory that is available "
+            "(MemAvailable))");
+
+  const TinyProject project;
+  const std::string note = "memory/host budget: 900.0 TiB is more than a process can have here: ";
+  const std::vector<std::string> large{"--set", "memory/host budget=900 TiB"};
+  for (const char* command : {"plan", "validate", "train"}) {
+    const ProgramResult result = project.run({command, "deck.yaml", large[0], large[1]});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.out.find(note), std::string::npos) << result.out;
+  }
+  EXPECT_EQ(project.run({"plan", "deck.yaml", large[0], large[1], "--gpu", "8 GB"}).out.find(note), std::string::npos);
 }
 
 TEST(Plan, without_streaming_leaves_keys_unused_and_notes_say_so) {
