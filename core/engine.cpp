@@ -16,11 +16,11 @@ TensorTable tensor_table(const ModelConfig& config) {
 
 struct Engine::Impl {
   Impl(ModelConfig model, UpdateRule rule, Compute c, const Placement& placement, BlockStorage* disk,
-       const UnitPipeline::Options& options, const EngineDevice& device)
+       const UnitPipeline::Options& options, const EngineDevice& device, NodeMemory* node)
       : config(std::move(model)),
         family(family_of(config.family)),
         arena(make_kokkos_arena()),
-        store(family.table(config), rule, *arena, placement, disk, options, device.memory),
+        store(family.table(config), rule, *arena, placement, disk, options, device.memory, node),
         head_matrix(family.head_matrix(config, store.table())),
         backend(make_backend(device, {config, store.table(), rule.storage, c, device.largest, device.reproducible})) {
     if (PendingUpdates* const updates = backend->updates(); updates != nullptr && device.memory != nullptr)
@@ -124,8 +124,8 @@ struct Engine::Impl {
 Engine::Engine(ModelConfig config, UpdateRule rule, Compute compute)
     : Engine(config, rule, compute, resident_placement(tensor_table(config), rule.storage), nullptr) {}
 Engine::Engine(ModelConfig config, UpdateRule rule, Compute compute, const Placement& placement, BlockStorage* disk,
-               const UnitPipeline::Options& options, const EngineDevice& device)
-    : impl_(std::make_unique<Impl>(std::move(config), rule, compute, placement, disk, options, device)) {}
+               const UnitPipeline::Options& options, const EngineDevice& device, NodeMemory* node)
+    : impl_(std::make_unique<Impl>(std::move(config), rule, compute, placement, disk, options, device, node)) {}
 Engine::~Engine() = default;
 
 const ModelConfig& Engine::config() const {

@@ -34,9 +34,9 @@ struct EngineDevice {
 class Engine {
 public:
   Engine(ModelConfig config, UpdateRule rule, Compute compute);
-  /// Parameters on the tiers that `placement` says (of `make_units`); `disk` as ParameterStore takes it.
+  /// Parameters on the tiers that `placement` says (of `make_units`); `disk` and `node` as ParameterStore takes them.
   Engine(ModelConfig config, UpdateRule rule, Compute compute, const Placement& placement, BlockStorage* disk,
-         const UnitPipeline::Options& options = {}, const EngineDevice& device = {});
+         const UnitPipeline::Options& options = {}, const EngineDevice& device = {}, NodeMemory* node = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

@@ -16,7 +16,8 @@ ParameterStore::ParameterStore(TensorTable table, UpdateRule rule, HostArena& ar
     : ParameterStore(table, rule, arena, resident_placement(table, rule.storage), nullptr) {}
 
 ParameterStore::ParameterStore(TensorTable table, UpdateRule rule, HostArena& arena, Placement placement,
-                               BlockStorage* disk, const UnitPipeline::Options& options, ComputeMemory* device)
+                               BlockStorage* disk, const UnitPipeline::Options& options, ComputeMemory* device,
+                               NodeMemory* node)
     : table_(std::move(table)),
       rule_(rule),
       placement_(std::move(placement)),
@@ -31,17 +32,25 @@ ParameterStore::ParameterStore(TensorTable table, UpdateRule rule, HostArena& ar
       version_(placement_.chunks.chunks.size(), 0),
       scratch_(std::make_unique<PanelScratch>(HostExec())) {
   scratch_->prepare(piece_elements, 0);
+  if (node != nullptr) {
+    if (device_ != nullptr) throw Error(ExitCode::internal, "parameters on a device are not in the node's memory");
+    slices_ = std::make_unique<NodeSlices>(*node, static_cast<int>(placement_.units.size()));
+  }
   // Neighbours that stay in one memory share an allocation, so that a tensor is in one piece.
   for (int b = 0; b < std::ssize(table_.blocks); ++b) {
     const int end = placement_.unit_begin[size(b) + 1];
     for (int u = placement_.unit_begin[size(b)], next; u < end; u = next) {
       next = u + 1;
       if (placement_.units[size(u)].tier == Tier::disk) continue;
-      while (next < end && placement_.units[size(next)].tier != Tier::disk && on_device(next) == on_device(u)) ++next;
+      while (next < end && placement_.units[size(next)].tier != Tier::disk && on_device(next) == on_device(u) &&
+             shares(next) == shares(u))
+        ++next;
       const Unit& last = placement_.units[size(next - 1)];
       const std::size_t begin = placement_.units[size(u)].offset, bytes = last.offset + last.bytes - begin;
       const std::string label = "distzo2::block_" + std::to_string(b);
-      memory_.push_back(on_device(u) ? device_->allocate(label, bytes) : host_.allocate(label, bytes));
+      memory_.push_back(on_device(u) ? device_->allocate(label, bytes)
+                        : shares(u)  ? node->allocate(label, bytes)
+                                     : host_.allocate(label, bytes));
       memory_bytes_ += bytes;
       for (int i = u; i < next; ++i)
         memory_of_unit_[size(i)] = memory_.back().get() + (placement_.units[size(i)].offset - begin);

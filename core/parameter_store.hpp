@@ -4,6 +4,7 @@
 #include "core/chunk_table.hpp"
 #include "core/compute_memory.hpp"
 #include "core/host_arena.hpp"
+#include "core/node_slices.hpp"
 #include "core/placement.hpp"
 #include "core/rounding_report.hpp"
 #include "core/tensor_table.hpp"
@@ -15,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace distzo2 {
@@ -54,9 +56,12 @@ public:
   ParameterStore(TensorTable table, UpdateRule rule, HostArena& arena);
   /// Tiers as placed (of `make_units` with this table and the rule's storage). `disk` serves the units placed on disk
   /// and outlives the store; chunks that it holds already keep their versions. `device`: the memory of resident units
-  /// and of buffers, where it is not the host's; `Weight::data` then is an address there.
+  /// and of buffers, where it is not the host's; `Weight::data` then is an address there. `node`: the memory of
+  /// resident units, one copy of them for all ranks that share it; these make the same calls that update in the same
+  /// order.
   ParameterStore(TensorTable table, UpdateRule rule, HostArena& arena, Placement placement, BlockStorage* disk,
-                 const UnitPipeline::Options& options = {}, ComputeMemory* device = nullptr);
+                 const UnitPipeline::Options& options = {}, ComputeMemory* device = nullptr,
+                 NodeMemory* node = nullptr);
   ~ParameterStore();
   ParameterStore(const ParameterStore&) = delete;
   ParameterStore& operator=(const ParameterStore&) = delete;
@@ -77,6 +82,9 @@ public:
   void import_chunk(int chunk, std::span<const float> values);
   void import_chunk(int chunk, const std::function<void(std::int64_t begin, std::span<float> out)>& fill);
   void import_values(int tensor, std::int64_t offset, std::span<const float> values);
+  /// After the last import. With shared units each rank imports its own slices of what it is given: returns when all
+  /// have.
+  void imported();
 
   /// The record becomes pending for every tensor. Its t must be next_step().
   void append(StepRecord record);
@@ -127,6 +135,9 @@ public:
   void apply_pending(const Weight& w);
   void apply_pending_matrix(int tensor);
   void apply_pending_vectors(int block);
+  /// The same for units that the ranks of a node share, and nothing without them: by all of these ranks, before one of
+  /// them alone passes over the model or has records pending that it may not leave to a pass.
+  void update_shared();
 
   /// out[0..n) = elements [offset, offset + n) of the tensor with the pending records applied. Between passes.
   void read(int tensor, std::int64_t offset, std::span<float> out) const;
@@ -151,6 +162,16 @@ private:
   bool on_device(int unit) const {
     return device_ != nullptr && placement_.units[static_cast<std::size_t>(unit)].tier == Tier::resident;
   }
+  bool shares(int unit) const {
+    return slices_ != nullptr && placement_.units[static_cast<std::size_t>(unit)].tier == Tier::resident;
+  }
+  std::uint32_t updated(std::uint32_t version) const;  // what a pass makes of it
+  /// Of global indices first .. first + n in the unit, the part [begin, end) from `first` on that this rank writes.
+  std::pair<std::int64_t, std::int64_t> own_part(int unit, std::int64_t first, std::int64_t n) const;
+  void begin_slices();
+  void update_slices(int block);
+  void await_slices(int block);
+  void apply_pending(const Weight& w, std::int64_t begin, std::int64_t end);
   void store_values(int unit, std::byte* to, std::span<const float> values, Storage storage);
   void count_samples();
   void absorbed_chunks(int begin, int end, std::uint32_t version);
@@ -163,6 +184,7 @@ private:
   ComputeMemory* device_ = nullptr;
   HostArena& host_;  // where memory of the host comes from: pinned, with a device
   PendingUpdates* updates_ = nullptr;
+  std::unique_ptr<NodeSlices> slices_;  // null where this rank has its parameters alone
   std::vector<std::shared_ptr<std::byte>> memory_;
   std::size_t memory_bytes_ = 0;
   std::vector<std::byte*> memory_of_unit_;  // null on disk

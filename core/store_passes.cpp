@@ -21,6 +21,7 @@ bool ParameterStore::in_turn(int unit) const {
 }
 
 void ParameterStore::begin_pass(int head_matrix) {
+  if (slices_) begin_slices();
   if (!pipeline_) return;
   if (forward_order_.empty() || head_matrix != head_matrix_) {
     head_matrix_ = head_matrix;
@@ -91,6 +92,10 @@ void ParameterStore::close(int unit, bool in_any_case) {
 }
 
 void ParameterStore::open_block(int block) {
+  if (slices_) {  // own slices ahead, so that they are there when the others come to that block
+    update_slices(block + 1);
+    await_slices(block);
+  }
   if (!is_decoder(table_, block))
     return;  // what streams of the first and the last block is gathered, or opened in ranges
   for (int u = placement_.unit_begin[size(block)]; u < placement_.unit_begin[size(block) + 1]; ++u)

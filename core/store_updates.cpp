@@ -61,10 +61,14 @@ void ParameterStore::apply_pending(const Weight& w) {
     if (updates_ == nullptr) throw Error(ExitCode::internal, "nothing applies updates on the device");
     return updates_->apply_pending(w);
   }
-  const std::int64_t size = w.rows * w.cols;
-  const auto pieces = static_cast<int>(pieces_of(size, piece_elements));
+  apply_pending(w, 0, w.rows * w.cols);
+}
+
+void ParameterStore::apply_pending(const Weight& w, std::int64_t begin, std::int64_t end) {
+  if (w.absorb == 0 || begin == end) return;
+  const auto pieces = static_cast<int>(pieces_of(end - begin, piece_elements));
   if (pieces == 1) {  // a region of threads would cost more than a norm's weights
-    bring_up_to_date(w, 0, size, scratch_->thread(0));
+    bring_up_to_date(w, begin, end - begin, scratch_->thread(0));
     return;
   }
   const HostExec exec;
@@ -73,8 +77,8 @@ void ParameterStore::apply_pending(const Weight& w) {
   static const std::string name("distzo2::apply_pending");  // a literal would become a string at every call
   Kokkos::parallel_for(name, Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, pieces), [&](int i) {
     const int thread = token.acquire();
-    const std::int64_t offset = i * piece_elements;
-    bring_up_to_date(w, offset, std::min(piece_elements, size - offset), scratch.thread(thread));
+    const std::int64_t offset = begin + i * piece_elements;
+    bring_up_to_date(w, offset, std::min(piece_elements, end - offset), scratch.thread(thread));
     token.release(thread);
   });
 }
@@ -97,6 +101,7 @@ void ParameterStore::apply_pending_vectors(int block) {
 }
 
 void ParameterStore::apply_pending() {
+  update_shared();
   if (pipeline_) {
     order_.clear();
     for (int u = 0; u < std::ssize(placement_.units); ++u)

@@ -52,8 +52,9 @@ void ParameterStore::import_chunk(int chunk,
       u.tier == Tier::disk ? new (std::align_val_t(page_bytes)) std::byte[c.bytes] : nullptr, release);
   std::byte* const to = u.tier == Tier::disk ? image.get() : memory_of_unit_[size(unit)] + (c.offset - u.offset);
   std::vector<float> values;
-  for (std::int64_t at = 0; at < c.elements; at += piece_elements) {
-    values.assign(static_cast<std::size_t>(std::min(piece_elements, c.elements - at)), 0.0F);
+  const auto [begin, end] = own_part(unit, c.first, c.elements);
+  for (std::int64_t at = begin; at < end; at += piece_elements) {
+    values.assign(static_cast<std::size_t>(std::min(piece_elements, end - at)), 0.0F);
     fill(at, values);
     store_values(unit, to + static_cast<std::size_t>(at) * bytes_of(storage), values, storage);
   }
@@ -76,7 +77,9 @@ void ParameterStore::import_values(int tensor, std::int64_t offset, std::span<co
   std::byte* base = memory_of_unit_[size(unit)] +
                     (placement_.chunks.chunks[size(chunk)].offset - placement_.units[size(unit)].offset);
   const Weight w = view(tensor, chunk, 0, table_.tensors[size(tensor)].rows, base, 0);
-  store_values(unit, w.data + offset * static_cast<std::int64_t>(bytes_of(w.storage)), values, w.storage);
+  const auto [begin, end] = own_part(unit, table_.tensors[size(tensor)].first + offset, std::ssize(values));
+  store_values(unit, w.data + (offset + begin) * static_cast<std::int64_t>(bytes_of(w.storage)),
+               values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)), w.storage);
 }
 
 void ParameterStore::read(int tensor, std::int64_t offset, std::span<float> out) const {

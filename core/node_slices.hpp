@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "core/host_arena.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace distzo2 {
+
+struct Placement;
+
+/// Host memory that the ranks of a node share: each owns a slice of every unit of parameters in it. All owners ask for
+/// the same pieces in the same order and get the same memory, zeroed and not yet touched.
+struct NodeMemory : HostArena {
+  virtual int owner() const = 0;  // this rank's place among them
+  virtual int owners() const = 0;
+  /// Told now and then while this rank waits for another, so long in all. Throws where it need not wait any longer.
+  virtual void still_waiting(int owner, double seconds) = 0;
+};
+
+/// Global indices [begin, end).
+struct SliceRange {
+  std::int64_t begin = 0, end = 0;
+};
+
+/// The slice of a unit of global indices [first, end) that is `owner`'s: nearly equal parts, cut at multiples of
+/// index_alignment, so that no slice holds two types; empty where there are more owners than such parts.
+SliceRange slice_of(std::int64_t first, std::int64_t end, int owner, int owners);
+
+/// How far each owner has come: the version of its slice of every unit. The words lie in the owners' common memory.
+class NodeSlices {
+public:
+  /// By all owners; their memory holds so many units.
+  NodeSlices(NodeMemory& memory, int units);
+
+  SliceRange own(std::int64_t first, std::int64_t end) const;
+  /// This rank's slice of the unit has this version: what was written before is seen by whoever waits for it.
+  void publish(int unit, std::uint32_t version);
+  std::uint32_t published(int unit) const;  // by this rank
+  /// Returns when every owner's slice has this version or a later one.
+  void wait_for(int unit, std::uint32_t version);
+  /// Returns when all owners have come here as often as this one.
+  void meet();
+
+  /// What the words take.
+  static std::size_t bytes(int units, int owners);
+
+private:
+  void wait_for_word(int owner, int word, std::uint32_t value);
+
+  NodeMemory& memory_;
+  int units_, owner_, owners_;
+  std::shared_ptr<std::byte> words_;  // (owners, units + 1), the last one counts meetings; rows in lines of their own
+};
+
+/// What NodeMemory has to hold for the resident units of a placement, at most.
+std::size_t node_memory_bytes(const Placement& placement, int owners);
+
+}  // namespace distzo2
