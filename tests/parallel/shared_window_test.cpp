@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "parallel/shared_window.hpp"
+
+#include "core/error.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tests/support/test_world.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace distzo2 {
+namespace {
+
+/// A folder of rank 0's that all ranks know.
+class CommonFolder {
+public:
+  CommonFolder() {
+    if (test_world().is_first()) mine_.emplace();
+    path_ = test_world().broadcast(mine_ ? mine_->path().string() : std::string());
+  }
+  ~CommonFolder() { test_world().barrier(); }
+  const std::string& path() const { return path_; }
+
+private:
+  std::optional<TemporaryFolder> mine_;
+  std::string path_;
+};
+
+void expect_one_memory(SharedWindow& window) {
+  Communicator& world = test_world();
+  ASSERT_EQ(window.owners(), world.size());
+  ASSERT_EQ(window.owner(), world.rank());
+  const std::shared_ptr<std::byte> first = window.allocate("first", 100), second = window.allocate("second", 50000);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first.get()) % 4096, 0U);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(second.get()) % 4096, 0U);
+  for (std::size_t i = 0; i < 50000; ++i) ASSERT_EQ(second.get()[i], std::byte{0});
+  world.barrier();
+  second.get()[world.rank()] = static_cast<std::byte>(world.rank() + 1);
+  world.barrier();
+  for (int r = 0; r < world.size(); ++r) EXPECT_EQ(second.get()[r], static_cast<std::byte>(r + 1));
+  EXPECT_EQ(first.get()[0], std::byte{0});
+  world.barrier();
+}
+
+TEST(SharedWindow, is_one_memory_of_all_ranks_of_a_node) {
+  SharedWindow window(test_world(), 60000, test_world().rank());
+  expect_one_memory(window);
+}
+
+TEST(SharedWindow, maps_a_file_that_nobody_finds_afterwards) {
+  const CommonFolder folder;
+  {
+    SharedWindow window(test_world(), 60000, test_world().rank(), folder.path());
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+    EXPECT_EQ(window.place(), folder.path());
+    EXPECT_EQ(std::filesystem::path(backing_folder(window.allocate("any", 1).get())), folder.path());
+    expect_one_memory(window);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+std::string refusal(std::size_t bytes, const std::string& folder) {
+  try {
+    const SharedWindow window(test_world(), bytes, test_world().rank(), folder);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ExitCode::usage);
+    return e.what();
+  }
+  return "not refused";
+}
+
+TEST(SharedWindow, refuses_what_its_file_system_cannot_hold_and_says_what_to_do) {
+  constexpr std::size_t bytes = std::size_t{1} << 55;
+  const CommonFolder folder;
+  const std::string chosen = refusal(bytes, folder.path());
+  EXPECT_TRUE(chosen.starts_with("parallel/shared memory folder: " + folder.path() + " has ")) << chosen;
+  EXPECT_NE(chosen.find("takes 36028797.0"), std::string::npos) << chosen;  // 2^55 / 1e9 = 36,028,797.02 GB
+  EXPECT_NE(chosen.find("parallel/slices: off"), std::string::npos) << chosen;
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  const std::string none = refusal(1000, folder.path() + "/none");
+  EXPECT_NE(none.find("none: No such file or directory"), std::string::npos) << none;
+  if (test_world().size() == 1) return;  // plain memory
+  const std::string window = refusal(bytes, "");
+  EXPECT_TRUE(window.starts_with("/dev/shm has ")) << window;
+  EXPECT_NE(window.find("parallel/shared memory folder"), std::string::npos) << window;
+}
+
+TEST(SharedWindow, ends_a_wait_that_is_longer_than_the_timeout) {
+  SharedWindow window(test_world(), 1000, test_world().rank() + 7);  // of a world of several nodes
+  window.still_waiting(0, 1e6);
+  window.set_timeout(0.5);
+  window.still_waiting(0, 0.4);
+  try {
+    window.still_waiting(0, 0.6);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ExitCode::rank_failed);
+    EXPECT_STREQ(e.what(),
+                 "rank 7 has kept the other ranks of its node waiting for its slices of the parameters for "
+                 "longer than parallel/timeout: 0.5 s");
+  }
+}
+
+/// As a rank that fails does: the window goes while the stack is unwound.
+void fail_with(std::unique_ptr<SharedWindow> window) {
+  try {
+    const std::unique_ptr<SharedWindow> gone = std::move(window);
+    throw Error(ExitCode::file, "a failure");
+  } catch (const Error&) {
+  }
+}
+
+TEST(SharedWindow, of_a_rank_that_fails_ends_the_waits_of_the_others) {
+  auto window = std::make_unique<SharedWindow>(test_world(), 1000, test_world().rank());
+  const bool first = test_world().is_first();
+  if (first) fail_with(std::move(window));
+  test_world().barrier();
+  if (first) return;
+  window->still_waiting(0, 1.0);  // the job may end with the message of rank 0
+  window->still_waiting(0, 10.0);
+  EXPECT_THROW(window->still_waiting(0, 11.5), Error);
+  fail_with(std::move(window));
+}
+
+}  // namespace
+}  // namespace distzo2
