@@ -172,7 +172,9 @@ StepPrediction predict_step(const TensorTable& table, const MemoryPlan& plan, co
   const double multiplied = m.blocks + m.head, e = rank.evaluations, q = work.directions;
   const auto stored = static_cast<double>(bytes_of(work.storage)),
              computed = static_cast<double>(bytes_of(work.compute));
-  const double records = 1 + streamed.all * (plan.placement.write_back_every - 1.0) / 2;
+  // Of what streams to a share f: records applied, and parts stored (r and v of the header).
+  const auto applied = [&](double f) { return 1 - f + f * owned * (plan.placement.write_back_every + 1.0) / 2; };
+  const auto kept = [&](double f) { return 1 - f + f * owned; };
   const auto layers = static_cast<double>(work.model.layers);
   const double gemm = gemm_flop_of(machine, work.compute) * of_node;
   const double attention =
@@ -190,15 +192,15 @@ StepPrediction predict_step(const TensorTable& table, const MemoryPlan& plan, co
       2 * e * rank.sequences * layers * static_cast<double>(work.model.heads * work.model.head_dim) *
           work.tokens_of_sequence * work.tokens_of_sequence,
       "flop", attention);
-  add(Bound::compute, "z", rank.directions * multiplied + owned * q * records * (multiplied + m.looked_up), "normals",
-      normals);
-  add(Bound::compute, "weights", multiplied * (stored + e * computed) + owned * stored * (multiplied + 2 * m.looked_up),
-      "B", memory);
+  add(Bound::compute, "z", rank.directions * multiplied + q * applied(streamed.all) * (multiplied + m.looked_up),
+      "normals", normals);
+  add(Bound::compute, "weights",
+      multiplied * (stored + e * computed) + kept(streamed.all) * stored * (multiplied + 2 * m.looked_up), "B", memory);
   add(Bound::compute, "activations", 32 * e * rank.rows * layers * static_cast<double>(work.model.hidden), "B", memory);
   const double compute = p.of(Bound::compute);
   const double head = 2 * e * m.head * rank.head_rows / gemm +
-                      m.head * (rank.directions + owned * q * records) / normals +
-                      m.head * (stored + e * computed + owned * stored) / memory;
+                      m.head * (rank.directions + q * applied(streamed.head)) / normals +
+                      m.head * (stored + e * computed + kept(streamed.head) * stored) / memory;
 
   // 3. The other lanes.
   const auto up = static_cast<double>(plan.link.read), down = static_cast<double>(plan.link.written);

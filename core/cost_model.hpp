@@ -20,16 +20,17 @@ namespace distzo2 {
 // the matrices that are multiplied (H of them in the head), L in those whose rows are only looked up, R rows (tokens of
 // s sequences) and R' loss terms, both in whole tiles, S and C bytes of storage and compute precision:
 //
-//   products     2 e ((M - H) R + H R')                       flop, at the GEMM rate of the compute precision
-//   attention    2 e s layers heads head_dim T^2              flop (causal, two products) of sequences of T tokens
-//   z            k M + u q r (M + L)                          normals: for the evaluations, and for the records applied
-//   weights      M (S + e C) + u (M + 2 L) S                  bytes: theta read, perturbed, and stored
-//   activations  8 * 4 e R layers hidden                      bytes: norms and the residual stream
+//   products     2 e ((M - H) R + H R')                    flop, at the GEMM rate of the compute precision
+//   attention    2 e s layers heads head_dim T^2           flop (causal, two products) of sequences of T tokens
+//   z            k M + q r (M + L)                         normals: for the evaluations, and for the records applied
+//   weights      M (S + e C) + v (M + 2 L) S               bytes: theta read, perturbed, and stored
+//   activations  8 * 4 e R layers hidden                   bytes: norms and the residual stream
 //
-// r = 1 record, or (N + 1) / 2 on average for what streams and is stored every N steps. The n ranks of a node with
-// devices that NVLink joins each own u = 1 / n of every block; else u = 1. Without devices the machine's rates are of
-// all its cores, and each of n ranks of a node has 1 / n of them. The other lanes, with bytes as the memory plan has
-// them:
+// The n ranks of a node with devices that NVLink joins each own u = 1 / n of every block that streams, and update that
+// part alone; else u = 1. Of the share f that streams and is stored every N steps a rank applies (N + 1) / 2 records a
+// step on average, of the rest one: r = 1 - f + f u (N + 1) / 2, and v = 1 - f + f u. Without devices the machine's
+// rates are of all its cores, and each of n ranks of a node has 1 / n of them. The other lanes, with bytes as the
+// memory plan has them:
 //
 //   upload       u link.read           gather     (n - 1) / n link.read, over NVLink
 //   write back   u link.written        disk       of the node: 2 min / mixed + the rest of reads or writes at their own
