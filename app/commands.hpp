@@ -3,6 +3,7 @@
 
 #include "app/run_config.hpp"
 #include "core/error.hpp"
+#include "core/layout.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -54,6 +55,8 @@ ExitCode validate_command(const RunConfig& config);
 struct PlanOptions {
   DeckOptions deck;
   std::optional<std::uint64_t> gpu_bytes;  // plan for a device with this much free memory
+  std::filesystem::path machine;           // where not empty: plan for this machine file, and predict a step's time
+  std::optional<Layout> layout;            // of the prediction; none: one rank
 };
 ExitCode plan_command(const PlanOptions& options, const RunConfig& config);
 

@@ -2,6 +2,7 @@
 #include "app/build_info.hpp"
 #include "app/commands.hpp"
 #include "app/kokkos_tools.hpp"
+#include "app/plan_prediction.hpp"
 #include "app/run_config.hpp"
 #include "app/signals.hpp"
 #include "app/standard_streams.hpp"
@@ -210,7 +211,7 @@ int main(int argc, char** argv) {
   });
 
   PlanOptions plan;
-  std::string gpu;
+  std::string gpu, layout;
   CLI::App& plan_app =
       *app.add_subcommand("plan", "where parameters and buffers of a deck's run will lie, and their bytes");
   add_deck(plan_app, plan.deck);
@@ -221,9 +222,22 @@ int main(int argc, char** argv) {
         return parse_bytes(text) ? std::string()
                                  : "\"" + text + "\" is no amount of memory with its unit (80 GB, 24 GiB)";
       });
+  CLI::Option& machine_file =
+      *plan_app
+           .add_option("--machine", plan.machine,
+                       "plan for the machine of this file (of bench machine, or inputs/machines), and predict a step")
+           ->check(not_empty)
+           ->excludes("--gpu");
+  plan_app.add_option("--layout", layout, "PertP x DDP of the prediction: 2x4 (default: 1x1)")
+      ->needs(&machine_file)
+      ->check([](const std::string& text) {
+        return parse_layout(text) ? std::string()
+                                  : "\"" + text + "\" is no layout; accepted: ranks of PertP x ranks of DDP, as 2x4";
+      });
   plan_app.add_flag("--json", plan.deck.json, "print JSON");
   plan_app.callback([&] {
     if (!gpu.empty()) plan.gpu_bytes = parse_bytes(gpu);
+    if (!layout.empty()) plan.layout = parse_layout(layout);
     command = {&plan.deck, [&](const RunConfig& config) { return plan_command(plan, config); }};
   });
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/commands.hpp"
+#include "app/plan_prediction.hpp"
 #include "app/plan_report.hpp"
 #include "io/json_file.hpp"
 
@@ -27,7 +28,21 @@ ExitCode plan_command(const PlanOptions& options, const RunConfig& config) {
   const LoadedData data = load_data(config, model, Sets::all);
   const PlannedRun run{config, model, table, data};
 
-  // 2. The plan.
+  // 2. The plan, on another machine with what a step is predicted to take there.
+  if (!options.machine.empty()) {
+    const MachineFile machine = read_machine_file(options.machine);
+    const PredictedRun predicted =
+        predict_run(config, model, table, data, machine, options.machine, options.layout.value_or(Layout{}));
+    if (options.deck.json) {
+      nlohmann::ordered_json object = plan_object(run, predicted.plan);
+      object["prediction"] = prediction_object(predicted, machine);
+      fmt::print("{}\n", json_text(object));
+      return ExitCode::done;
+    }
+    print_plan(run, predicted.plan);
+    for (const std::string& line : prediction_lines(predicted, machine)) fmt::print("{}\n", line);
+    return ExitCode::done;
+  }
   const MemoryPlan plan = plan_here(config, model, data, options.gpu_bytes);
   if (options.deck.json) {
     fmt::print("{}\n", json_text(plan_object(run, plan)));
