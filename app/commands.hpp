@@ -96,4 +96,12 @@ struct BenchSpeedOptions {
 extern const char* const bench_speed_text;
 ExitCode bench_speed_command(const BenchSpeedOptions& options, const RunConfig& config);
 
+struct BenchMachineOptions {
+  std::filesystem::path output;         // empty: the file is printed
+  std::filesystem::path scratch = ".";  // the folder whose disk is measured
+};
+/// What `bench machine` measures, and how: its --help.
+extern const char* const bench_machine_text;
+ExitCode bench_machine_command(const BenchMachineOptions& options);
+
 }  // namespace distzo2

@@ -285,9 +285,18 @@ int main(int argc, char** argv) {
     command = {&stream.deck, [&](const RunConfig& config) { return bench_stream_command(stream, config); }};
   });
 
+  BenchMachineOptions machine;
+  CLI::App& machine_app = *bench_app.add_subcommand("machine", bench_machine_text);
+  machine_app.add_option("--output", machine.output, "the file to write (default: it is printed)")->check(not_empty);
+  machine_app.add_option("--scratch", machine.scratch, "a folder on the disk to measure; 512 MiB are used for a while")
+      ->check(not_empty)
+      ->capture_default_str();
+  machine_app.callback([&] { command.run = [&](const RunConfig&) { return bench_machine_command(machine); }; });
+
   if (built_for_device()) {  // they take a CPU's step apart
     bench_app.remove_subcommand(&step_app);
     bench_app.remove_subcommand(&stream_app);
+    bench_app.remove_subcommand(&machine_app);
   }
 
   BenchSpeedOptions speed;
