@@ -173,8 +173,11 @@ StepPrediction predict_step(const TensorTable& table, const MemoryPlan& plan, co
   const auto stored = static_cast<double>(bytes_of(work.storage)),
              computed = static_cast<double>(bytes_of(work.compute));
   // Of what streams to a share f: records applied, and parts stored (r and v of the header).
-  const auto applied = [&](double f) { return 1 - f + f * owned * (plan.placement.write_back_every + 1.0) / 2; };
-  const auto kept = [&](double f) { return 1 - f + f * owned; };
+  const double shared = machine.devices > 0 ? 1 : 1 / n;
+  const auto applied = [&](double f) {
+    return (1 - f) * shared + f * owned * (plan.placement.write_back_every + 1.0) / 2;
+  };
+  const auto kept = [&](double f) { return (1 - f) * shared + f * owned; };
   const auto layers = static_cast<double>(work.model.layers);
   const double gemm = gemm_flop_of(machine, work.compute) * of_node;
   const double attention =

@@ -27,10 +27,11 @@ namespace distzo2 {
 //   activations  8 * 4 e R layers hidden                   bytes: norms and the residual stream
 //
 // The n ranks of a node with devices that NVLink joins each own u = 1 / n of every block that streams, and update that
-// part alone; else u = 1. Of the share f that streams and is stored every N steps a rank applies (N + 1) / 2 records a
-// step on average, of the rest one: r = 1 - f + f u (N + 1) / 2, and v = 1 - f + f u. Without devices the machine's
-// rates are of all its cores, and each of n ranks of a node has 1 / n of them. The other lanes, with bytes as the
-// memory plan has them:
+// part alone; those of a node without devices share what does not stream, and each updates w = 1 / n of it; else u and
+// w are 1. Of the share f that streams and is stored every N steps (N + 1) / 2 records are applied a step on average,
+// to the rest one: r = (1 - f) w + f u (N + 1) / 2, and v = (1 - f) w + f u. Without devices the machine's rates are of
+// all its cores, and each of n ranks of a node has 1 / n of them. The other lanes, with bytes as the memory plan has
+// them:
 //
 //   upload       u link.read           gather     (n - 1) / n link.read, over NVLink
 //   write back   u link.written        disk       of the node: 2 min / mixed + the rest of reads or writes at their own

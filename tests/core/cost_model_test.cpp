@@ -113,11 +113,11 @@ TEST(CostModel, counts_z_of_directions_and_records) {
   StepWork work = some_work(20, {1, 1, PertpOrder::inner, 4, 1});
   work.directions = 2;  // central, 4 evaluations: 2 * 2000 for them, 2 * 2000 for the record
   EXPECT_DOUBLE_EQ(amount_of(predict_step(some_table(), resident(), work, machine), "z"), 8000);
-  work.layout.pertp = 2;  // each rank has both signs of one direction, and applies both
-  EXPECT_DOUBLE_EQ(amount_of(predict_step(some_table(), resident(), work, machine), "z"), 6000);
+  work.layout.pertp = 2;  // each rank has both signs of one direction, and applies both to its half of theta
+  EXPECT_DOUBLE_EQ(amount_of(predict_step(some_table(), resident(), work, machine), "z"), 2000 + 2 * 2000 / 2);
   work.layout = {3, 1, PertpOrder::inner, 3, 1};
   work.difference = Difference::forward;  // ranks with one evaluation of 0, 1, 2: the clean one needs no z
-  EXPECT_DOUBLE_EQ(amount_of(predict_step(some_table(), resident(), work, machine), "z"), 6000);
+  EXPECT_DOUBLE_EQ(amount_of(predict_step(some_table(), resident(), work, machine), "z"), 2000 + 2 * 2000 / 3.0);
   // Stored every 5 steps, a block that streams lacks 3 records on average: here half of all bytes stream.
   MachineRates disk = machine;
   disk.disk_mixed_bytes = free_of_cost;
