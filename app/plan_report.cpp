@@ -42,7 +42,7 @@ std::array<TierRow, 3> tier_rows(const MemoryPlan& plan) {
 /// Where the store will lie, and the room there; a run without a folder of its own yet gets one among `runs`.
 struct Scratch {
   fs::path folder;
-  StoreRoom room;
+  FileRoom room;
 };
 
 Scratch scratch_of(const PlannedRun& run, const MemoryPlan& plan) {

@@ -34,12 +34,6 @@ struct BlockFileOptions {
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;
 };
 
-/// What a store takes of a disk, what it has of that already, and what is free there, in bytes.
-struct StoreRoom {
-  std::uint64_t bytes = 0, taken = 0, free = 0;
-  bool enough() const { return bytes <= taken + free; }
-};
-
 /// Chunks in a folder on a disk, copy on write: `chunks.bin` holds slots of one chunk each with its header (design
 /// section 3), `store.json` says what they are of. A slot whose chunk has been written anew is used again only once
 /// the new one is durable. One process at a time; its folder holds nothing else that it would touch.
@@ -66,9 +60,9 @@ public:
   /// Bytes that a store of these chunks takes on the disk.
   static std::uint64_t disk_bytes(const ChunkTable& table, int spare_slots);
   /// The room for such a store in a folder, which need not exist.
-  static StoreRoom room(const std::filesystem::path& folder, const ChunkTable& table, int spare_slots);
+  static FileRoom room(const std::filesystem::path& folder, const ChunkTable& table, int spare_slots);
   /// Throws the Error (file) that opening a store there would for lack of room.
-  static void check_room(const std::filesystem::path& folder, const StoreRoom& room);
+  static void check_room(const std::filesystem::path& folder, const FileRoom& room);
   /// Memory that it takes for its transfers.
   static std::uint64_t memory_bytes(const BlockFileOptions& options);
   /// Deletes the store's files, and the folder where nothing else is in it. No call but the destructor may follow.

@@ -7,7 +7,6 @@
 #include "io/output_file.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -85,22 +84,12 @@ std::uint64_t BlockFile::disk_bytes(const ChunkTable& table, int spare_slots) {
   return (table.chunks.size() + static_cast<std::uint64_t>(spare_slots)) * (page_bytes + table.slot_bytes);
 }
 
-StoreRoom BlockFile::room(const fs::path& folder, const ChunkTable& table, int spare_slots) {
-  StoreRoom room;
-  room.bytes = disk_bytes(table, spare_slots);
-  struct stat status {};
-  if (::stat((folder / data_name).c_str(), &status) == 0)
-    room.taken = static_cast<std::uint64_t>(status.st_blocks) * 512;
-  for (fs::path at = fs::absolute(folder);; at = at.parent_path()) {  // the nearest folder that exists says
-    std::error_code error;
-    const fs::space_info space = fs::space(at, error);
-    if (!error) room.free = space.available;
-    if (!error || at == at.parent_path()) return room;
-  }
+FileRoom BlockFile::room(const fs::path& folder, const ChunkTable& table, int spare_slots) {
+  return file_room(folder / data_name, disk_bytes(table, spare_slots));
 }
 
-void BlockFile::check_room(const fs::path& folder, const StoreRoom& room) {
-  if (!room.enough()) refuse_for_space(folder / data_name, room.bytes - room.taken, room.free, remedy);
+void BlockFile::check_room(const fs::path& folder, const FileRoom& room) {
+  if (!room.enough()) refuse_for_space(folder / data_name, room, remedy);
 }
 
 std::uint64_t BlockFile::memory_bytes(const BlockFileOptions& options) {

@@ -53,10 +53,24 @@ std::uint64_t bytes_in(std::span<const iovec> parts) {
 
 }  // namespace
 
-void refuse_for_space(const std::filesystem::path& path, std::uint64_t needed, std::uint64_t available,
-                      const char* remedy) {
+FileRoom file_room(const std::filesystem::path& path, std::uint64_t bytes) {
+  FileRoom room{.bytes = bytes};
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) room.taken = static_cast<std::uint64_t>(status.st_blocks) * 512;
+  for (std::filesystem::path at = std::filesystem::absolute(path);; at = at.parent_path()) {  // the nearest that exists
+    struct statvfs space {};
+    if (::statvfs(at.c_str(), &space) == 0) {
+      room.free = std::uint64_t{space.f_bavail} * space.f_frsize;
+      return room;
+    }
+    if (at == at.parent_path()) fail(path, "its file system cannot be examined", errno);
+  }
+}
+
+void refuse_for_space(const std::filesystem::path& path, const FileRoom& room, const char* remedy) {
+  const std::uint64_t needed = room.bytes - std::min(room.taken, room.bytes);
   throw Error(ExitCode::file, fmt::format("{}: {} more are needed ({} bytes) and {} are free on this file system; {}",
-                                          path.string(), bytes_text(needed), needed, bytes_text(available), remedy));
+                                          path.string(), bytes_text(needed), needed, bytes_text(room.free), remedy));
 }
 
 DirectFile::DirectFile(const std::filesystem::path& path, bool try_direct) : path_(path), direct_(try_direct) {
@@ -88,21 +102,16 @@ void DirectFile::truncate(std::uint64_t bytes) {
 }
 
 void DirectFile::allocate(std::uint64_t bytes, const char* remedy) {
-  const struct stat status = status_of(fd_, path_);
-  const std::uint64_t taken = static_cast<std::uint64_t>(status.st_blocks) * 512;
-  struct statvfs space {};
-  if (::fstatvfs(fd_, &space) != 0) fail(path_, "its file system cannot be examined", errno);
-  const std::uint64_t available = std::uint64_t{space.f_bavail} * space.f_frsize;
-  const std::uint64_t needed = bytes - std::min(taken, bytes);
-  if (needed > available) refuse_for_space(path_, needed, available, remedy);
+  const FileRoom room = file_room(path_, bytes);
+  if (!room.enough()) refuse_for_space(path_, room, remedy);
   int result = 0;
   do result = ::fallocate(fd_, 0, 0, static_cast<off_t>(bytes));
   while (result != 0 && errno == EINTR);
   if (result == 0) return;
-  if (errno == ENOSPC) refuse_for_space(path_, needed, available, remedy);
+  if (errno == ENOSPC) refuse_for_space(path_, room, remedy);
   // posix_fallocate would write the whole file here; these file systems find a full disk when they are written to.
   if (errno != EOPNOTSUPP && errno != ENOSYS) fail(path_, "its space cannot be taken", errno);
-  if (static_cast<std::uint64_t>(status.st_size) < bytes) truncate(bytes);
+  if (size() < bytes) truncate(bytes);
 }
 
 void DirectFile::transfer(Way way, std::uint64_t offset, std::span<iovec> parts) {

@@ -55,9 +55,16 @@ private:
   std::atomic<bool> direct_{false};
 };
 
+/// What a file will take of its disk, what it has of that already, and what is free there, in bytes.
+struct FileRoom {
+  std::uint64_t bytes = 0, taken = 0, free = 0;
+  bool enough() const { return bytes <= taken + free; }
+};
+
+/// The room for a file of so many bytes; neither it nor its folder need exist.
+FileRoom file_room(const std::filesystem::path& path, std::uint64_t bytes);
 /// Throws Error (file): there, so much more is needed than is free. `remedy` ends the message.
-[[noreturn]] void refuse_for_space(const std::filesystem::path& path, std::uint64_t needed, std::uint64_t available,
-                                   const char* remedy);
+[[noreturn]] void refuse_for_space(const std::filesystem::path& path, const FileRoom& room, const char* remedy);
 
 /// Memory at a multiple of page_bytes.
 struct PageFree {

@@ -259,6 +259,21 @@ TEST(BlockFile, says_what_is_needed_and_free_where_the_disk_is_too_small) {
   EXPECT_FALSE(fs::exists(folder / "store"));
 }
 
+TEST(BlockFile, counts_as_room_what_is_free_where_its_folder_will_be_and_what_it_has_already) {
+  const TemporaryFolder folder;
+  constexpr int spare = 2;
+  const FileRoom before = BlockFile::room(folder / "not/yet/there", odd_table, spare);
+  EXPECT_EQ(before.bytes, (9 + spare) * (4096 + 1503232));  // slots of a header and of 1,500,000 bytes in whole pages
+  EXPECT_EQ(before.taken, 0);
+  EXPECT_GT(before.free, 0);
+  const auto store = open_store(folder / "store", odd_table, {.spare_slots = spare});
+  write_block(*store, odd_table, 0, 0);
+  store->sync();
+  EXPECT_GE(BlockFile::room(folder / "store", odd_table, spare).taken, 8192 + 4096 + 12288);
+  EXPECT_TRUE((FileRoom{.bytes = 7, .taken = 4, .free = 3}.enough()));
+  EXPECT_FALSE((FileRoom{.bytes = 8, .taken = 4, .free = 3}.enough()));
+}
+
 TEST(BlockFile, reports_a_file_cut_short_and_one_that_is_gone) {
   const TemporaryFolder folder;
   const auto store = open_store(folder / "store", odd_table);
