@@ -178,7 +178,8 @@ void add_memory(ParameterList& list) {
       "write back every", std::string("auto"),
       "Steps between two times that a streamed parameter is stored with its updates, which are replayed until "
       "then; a multiple of `round every`. No bit depends on it. auto: every rounding point in host memory; on disk "
-      "up to eight steps, as far as replaying costs less than the writes would (`plan` shows the reckoning).",
+      "up to eight steps, as far as replaying costs less than the writes would, at fixed rates of processor and disk, "
+      "not this machine's (`plan` shows the reckoning).",
       rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 1, .max = 65536, .unit = "steps"}));
   list.set("buffers", std::string("auto"),
            "Buffers that streamed parameters pass through: one computes, one is filled, the third is stored meanwhile; "

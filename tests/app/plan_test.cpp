@@ -103,6 +103,30 @@ TEST(Plan, says_what_bounds_and_what_would_do) {
   EXPECT_NE(no_unit.err.find("\"80\" is no amount of memory"), std::string::npos) << no_unit.err;
 }
 
+TEST(Plan, says_how_often_blocks_on_disk_are_stored_and_why) {
+  const TinyProject project;
+  const auto text_of = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"plan", deck("disk.yaml").string()};
+    words.insert(words.end(), more.begin(), more.end());
+    return project.run(words).out;
+  };
+  const Json plan = plan_of("disk.yaml");
+  const auto every = plan.at("write_back_every").get<int>();
+  EXPECT_GT(every, 1);
+  EXPECT_DOUBLE_EQ(plan.at("cost").at("write_s"), static_cast<double>(bytes(plan, "disk")) / 1.5e9);
+  const std::string chosen = text_of({});
+  for (const std::string& part :
+       {"stored every " + std::to_string(every) + " steps\n",
+        "stored    every " + std::to_string(every) + " steps (auto): at stated rates computing",
+        std::string("the disk at 1.5 GB/s ")})
+    EXPECT_NE(chosen.find(part), std::string::npos) << part << " is not in: " << chosen;
+  for (const auto& [given, part] : {std::pair{"1", "stored    every step (memory/write back every): "},
+                                    std::pair{"3", "stored    every 3 steps (memory/write back every): "}}) {
+    const std::string text = text_of({"--set", std::string("memory/write back every=") + given});
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+  }
+}
+
 TEST(Plan, of_a_gpu_too_small_names_the_option) {
   expect_one_line(TinyProject().run({"plan", deck("opt_13b_one_gpu.yaml").string(), "--gpu", "1 B", "--set",
                                      "memory/device budget=auto"}),
