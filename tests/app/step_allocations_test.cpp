@@ -12,53 +12,23 @@
 #include "core/gemm.hpp"
 #include "core/kokkos_scope.hpp"
 #include "core/model_shapes.hpp"
-#include "core/step.hpp"
 #include "io/block_file.hpp"
 #include "tests/support/allocation_counter.hpp"
 #include "tests/support/kokkos_allocations.hpp"
+#include "tests/support/small_model.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace distzo2 {
 namespace {
 
 struct Way {
-  std::string name;
+  Tiers tiers;
   Storage storage;
   Compute compute;
-  Tier tier;
-  bool staging, groups;
-  int buffers;
-  std::uint32_t write_back_every;
 };
 
 std::ostream& operator<<(std::ostream& out, const Way& way) {
-  return out << way.name;
-}
-
-Placement place(const TensorTable& table, const Way& way) {
-  constexpr std::size_t small_chunk = std::size_t{1} << 16;  // so that a block has many
-  Placement p = make_units(table, make_chunk_table(table, way.storage, small_chunk), way.groups);
-  p.staging = way.staging;
-  p.buffers = way.buffers;
-  p.write_back_every = way.write_back_every;
-  for (int u = 0; u < std::ssize(p.units); ++u)
-    if (may_stream(p, table, p.chunks, u)) p.units[static_cast<std::size_t>(u)].tier = way.tier;
-  size_buffers(p);
-  return p;
-}
-
-PackedBatch some_tokens(std::int32_t vocab, std::int32_t from) {
-  PackedBatch batch;
-  for (const int length : {9, 20, 14}) {
-    const int begin = batch.tokens();
-    for (int i = 0; i < length; ++i) {
-      batch.ids.push_back((from + 37 * i) % vocab);
-      batch.positions.push_back(i);
-      if (i > 0) batch.terms.push_back({begin + i - 1, batch.ids.back()});
-    }
-    batch.spans.push_back({begin, batch.tokens(), 0, 0});
-  }
-  return batch;
+  return out << way.tiers.name;
 }
 
 // Tiles and panels of these shapes, as docs/performance.md gives them: matrices up to 1,024 wide have panels of 64
@@ -97,7 +67,8 @@ TEST_P(StepAllocations, are_none_from_the_third_step_on) {
   for (const char* shape : {"llama-tiny", "opt-tiny"}) {
     const ModelConfig config = model_shape(shape);
     const UpdateRule rule{3, DirectionKind::gaussian, way.storage, Rounding::stochastic, 1};
-    const Placement placement = place(tensor_table(config), way);
+    constexpr std::size_t chunk = std::size_t{1} << 16;  // so that a block has many
+    const Placement placement = place(tensor_table(config), way.storage, way.tiers, chunk);
     const TemporaryFolder folder;
     BlockFile disk(folder / "store", placement.chunks, way.storage,
                    {.spare_slots = 200, .callers = 2 + host_concurrency()});
@@ -110,7 +81,9 @@ TEST_P(StepAllocations, are_none_from_the_third_step_on) {
     std::vector<Perturbation> perturbations;
     std::vector<StepRecord> records;
     for (std::uint32_t t = 0; t < steps; ++t) {
-      batches.push_back(some_tokens(static_cast<std::int32_t>(config.vocab), static_cast<std::int32_t>(11 * t)));
+      batches.push_back(sequences({9, 20, 14}, [&, next = 11 * t]() mutable {
+        return static_cast<std::int32_t>((next += 37) % static_cast<std::uint32_t>(config.vocab));
+      }));
       perturbations.push_back({rule.seed, t, rule.kind, step_evaluations(step.difference, 1, step.epsilon)});
       records.push_back({t, 1e-3, 0.1F, {1e-4F}, {1.0}, {1.0}, {1.0, 1.0}});
     }
@@ -132,23 +105,23 @@ TEST_P(StepAllocations, are_none_from_the_third_step_on) {
         (steps - warm_up) * gemm_calls(table, head, batches.front()) * allocations_of_a_gemm_call();
     EXPECT_GE(calls, expected) << shape;
     // A thread that serves the disk may do its first work, which takes a buffer of its own, only after the warm-up.
-    EXPECT_LE(calls, expected + (way.tier == Tier::disk ? 4 : 0)) << shape;
+    EXPECT_LE(calls, expected + (way.tiers.tier == Tier::disk ? 4 : 0)) << shape;
     EXPECT_EQ(kokkos_allocations(), 0) << shape;
   }
 }
 
 const std::vector<Way> ways{
-    {"resident", Storage::fp32, Compute::fp32, Tier::resident, false, false, 2, 1},
-    {"resident_bf16", Storage::bf16, Compute::bf16, Tier::resident, false, false, 2, 1},
-    {"staged", Storage::fp32, Compute::fp32, Tier::host, true, false, 3, 1},
-    {"staged_groups", Storage::fp16, Compute::bf16, Tier::host, true, true, 2, 1},
-    {"disk", Storage::fp32, Compute::fp32, Tier::disk, false, false, 2, 1},
-    {"disk_every_4", Storage::bf16, Compute::fp32, Tier::disk, false, false, 2, 4},
-    {"disk_groups", Storage::bf16, Compute::bf16, Tier::disk, false, true, 3, 1},
-    {"disk_staged_groups", Storage::bf16, Compute::fp32, Tier::disk, true, true, 2, 4},
+    {{"resident", Tier::resident, false, false, 2, 1}, Storage::fp32, Compute::fp32},
+    {{"resident_bf16", Tier::resident, false, false, 2, 1}, Storage::bf16, Compute::bf16},
+    {{"staged", Tier::host, true, false, 3, 1}, Storage::fp32, Compute::fp32},
+    {{"staged_groups", Tier::host, true, true, 2, 1}, Storage::fp16, Compute::bf16},
+    {{"disk", Tier::disk, false, false, 2, 1}, Storage::fp32, Compute::fp32},
+    {{"disk_every_4", Tier::disk, false, false, 2, 4}, Storage::bf16, Compute::fp32},
+    {{"disk_groups", Tier::disk, false, true, 3, 1}, Storage::bf16, Compute::bf16},
+    {{"disk_staged_groups", Tier::disk, true, true, 2, 4}, Storage::bf16, Compute::fp32},
 };
 INSTANTIATE_TEST_SUITE_P(Tiers, StepAllocations, ::testing::ValuesIn(ways),
-                         [](const auto& way) { return way.param.name; });
+                         [](const auto& way) { return way.param.tiers.name; });
 
 }  // namespace
 }  // namespace distzo2

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/engine.hpp"
 #include "core/panels.hpp"
 #include "core/parameter_store.hpp"
 #include "tests/support/memory_storage.hpp"
 #include "tests/support/random_order_device.hpp"
+#include "tests/support/small_model.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <set>
 #include <vector>
 
@@ -17,19 +16,9 @@ namespace {
 
 // Parameters in a device's memory, through whatever order its lanes may take, keep the bits that they have on the host.
 
-constexpr std::size_t small_chunk = 1 << 14;  // so that small tensors are cut too
-
 ModelConfig model(bool tied) {
-  ModelConfig c;
-  c.family = FamilyKind::opt;
-  c.vocab = 300;
-  c.hidden = c.embed_dim = 64;
+  ModelConfig c = small_model(FamilyKind::opt, tied);
   c.layers = 5;
-  c.heads = c.kv_heads = 4;
-  c.head_dim = 16;
-  c.ffn = 200;
-  c.max_positions = 64;
-  c.tied_head = tied;
   return c;
 }
 
@@ -54,35 +43,12 @@ private:
   RandomOrderDevice& device_;
 };
 
-struct Tiers {
-  const char* name;
-  Tier tier;
-  bool groups;
-  int buffers;
-  std::uint32_t write_back_every;
-  int resident_blocks = 0;
-};
-
-constexpr Tiers places[] = {{"resident", Tier::resident, false, 2, 1},
-                            {"host", Tier::host, false, 2, 1},
-                            {"host, three buffers, two blocks resident", Tier::host, false, 3, 1, 2},
-                            {"host in groups, written back every 4", Tier::host, true, 2, 4},
-                            {"disk", Tier::disk, false, 2, 1},
-                            {"disk in groups, three buffers, written back every 4", Tier::disk, true, 3, 4}};
-
-Placement place(const TensorTable& table, Storage storage, const Tiers& tiers) {
-  Placement p = make_units(table, make_chunk_table(table, storage, small_chunk), tiers.groups);
-  p.staging = true;
-  p.buffers = tiers.buffers;
-  p.write_back_every = tiers.write_back_every;
-  for (int u = 0; u < std::ssize(p.units); ++u) {
-    Unit& unit = p.units[static_cast<std::size_t>(u)];
-    const bool resident = unit.block > 0 && unit.block <= tiers.resident_blocks;
-    if (!resident && may_stream(p, table, p.chunks, u)) unit.tier = tiers.tier;
-  }
-  size_buffers(p);
-  return p;
-}
+constexpr Tiers places[] = {{"resident", Tier::resident, true, false, 2, 1},
+                            {"host", Tier::host, true, false, 2, 1},
+                            {"host, three buffers, two blocks resident", Tier::host, true, false, 3, 1, 2},
+                            {"host in groups, written back every 4", Tier::host, true, true, 2, 4},
+                            {"disk", Tier::disk, true, false, 2, 1},
+                            {"disk in groups, three buffers, written back every 4", Tier::disk, true, true, 3, 4}};
 
 struct Result {
   std::vector<std::uint64_t> digests;
@@ -132,13 +98,7 @@ Result run(const ModelConfig& config, const UpdateRule& rule, const Tiers& tiers
     updates = std::make_unique<LateUpdates>(*device);
     store.apply_with(*updates);
   }
-  std::mt19937 random(5);
-  std::normal_distribution<float> normal(0.0F, 0.1F);
-  for (int c = 0; c < std::ssize(placement.chunks.chunks); ++c) {
-    std::vector<float> values(static_cast<std::size_t>(placement.chunks.chunks[static_cast<std::size_t>(c)].elements));
-    for (float& v : values) v = normal(random);
-    store.import_chunk(c, values);
-  }
+  import_random(store);
   const int head = config.tied_head ? token_table : table.blocks.back().tensor_begin;
   Result result;
   for (std::uint32_t t = 0; t < 9; ++t) {

@@ -8,12 +8,12 @@
 namespace distzo2 {
 namespace {
 
-void expect_one_wait_a_step(const DeviceTiers& tiers, Storage storage, bool tied) {
+void expect_one_wait_a_step(const Tiers& tiers, Storage storage, bool tied) {
   SCOPED_TRACE(tiers.name);
   const ModelConfig config = small_model(FamilyKind::opt, tied);
   const UpdateRule rule{3, DirectionKind::gaussian, storage, Rounding::stochastic, 1};
-  Engine engine(config, rule, Compute::fp16, device_placement(config, storage, tiers), nullptr, UnitPipeline::Options{},
-                test_device(shape_of_step));
+  Engine engine(config, rule, Compute::fp16, place(tensor_table(config), storage, tiers, chunk_target_bytes), nullptr,
+                UnitPipeline::Options{}, test_device(shape_of_step));
   import_random(engine.store());
   const StepRule step{Difference::central, 1, 1e-3};
   for (std::uint32_t t = 0; t < 6; ++t) {
@@ -35,10 +35,10 @@ void expect_one_wait_a_step(const DeviceTiers& tiers, Storage storage, bool tied
 // Where embedding rows are looked up in host memory, that waits for the rows' write-back besides.
 TEST(HostWaits, are_one_a_step_for_the_losses) {
   for (const Storage storage : {Storage::fp32, Storage::fp16}) {
-    expect_one_wait_a_step({"resident", Tier::resident, false, 2, 1}, storage, true);
-    expect_one_wait_a_step({"a block resident, the others in host memory", Tier::host, false, 3, 1, 1, false}, storage,
-                           false);
-    expect_one_wait_a_step({"host memory in groups", Tier::host, true, 2, 1, 0, false}, storage, true);
+    expect_one_wait_a_step({"resident", Tier::resident, true, false, 2, 1}, storage, true);
+    expect_one_wait_a_step({"a block resident, the others in host memory", Tier::host, true, false, 3, 1, 1, false},
+                           storage, false);
+    expect_one_wait_a_step({"host memory in groups", Tier::host, true, true, 2, 1, 0, false}, storage, true);
   }
 }
 

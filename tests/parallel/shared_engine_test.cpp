@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/kokkos_scope.hpp"
 #include "parallel/shared_window.hpp"
-#include "tests/support/device_run.hpp"
+#include "tests/support/small_model.hpp"
 #include "tests/support/test_world.hpp"
 
 #include <gtest/gtest.h>
@@ -15,17 +15,17 @@ namespace {
 
 void expect_bits_of_one_rank(FamilyKind family, bool tied, bool groups, const UpdateRule& rule, Compute compute) {
   const ModelConfig config = small_model(family, tied);
-  const Placement placement =
-      device_placement(config, rule.storage, {"resident", Tier::resident, groups, 2, 1, 3, false});
+  const Placement placement = place(tensor_table(config), rule.storage,
+                                    {"resident", Tier::resident, true, groups, 2, 1, 3, false}, chunk_target_bytes);
   Engine alone(config, rule, compute, placement, nullptr);
   import_random(alone.store());
-  const DeviceResult expected = run_steps(alone, rule);
+  const StepsResult expected = run_steps(alone, rule);
 
   SharedWindow window(test_world(), node_memory_bytes(placement, test_world().size()), test_world().rank());
   Engine engine(config, rule, compute, placement, nullptr, {}, {}, &window);
   import_random(engine.store());
   engine.store().imported();
-  const DeviceResult shared = run_steps(engine, rule);
+  const StepsResult shared = run_steps(engine, rule);
   EXPECT_EQ(shared.losses, expected.losses);
   EXPECT_EQ(shared.theta, expected.theta);
 

@@ -1,128 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "core/engine.hpp"
-#include "core/step.hpp"
 #include "tests/support/memory_storage.hpp"
+#include "tests/support/small_model.hpp"
 #include "tests/support/test_device.hpp"
 
 #include <cstdint>
 #include <memory>
-#include <random>
-#include <vector>
 
 namespace distzo2 {
 
-/// Where the units of a small model lie.
-struct DeviceTiers {
-  const char* name;
-  Tier tier;
-  bool groups;
-  int buffers;
-  std::uint32_t write_back_every;
-  int resident_blocks = 0;
-  bool tables_stream = true;  // embedding and head
-};
-
-inline ModelConfig small_model(FamilyKind family, bool tied) {
-  ModelConfig c;
-  c.family = family;
-  c.vocab = 300;
-  c.hidden = c.embed_dim = 64;
-  c.layers = 3;
-  c.heads = c.kv_heads = 4;
-  c.head_dim = 16;
-  c.ffn = 200;
-  c.max_positions = 64;
-  c.tied_head = tied;
-  return c;
-}
-
-inline Placement device_placement(const ModelConfig& config, Storage storage, const DeviceTiers& tiers) {
-  const TensorTable table = tensor_table(config);
-  Placement p = make_units(table, make_chunk_table(table, storage), tiers.groups);
-  p.staging = true;
-  p.buffers = tiers.buffers;
-  p.write_back_every = tiers.write_back_every;
-  for (int u = 0; u < std::ssize(p.units); ++u) {
-    Unit& unit = p.units[static_cast<std::size_t>(u)];
-    const bool resident = is_decoder(table, unit.block) ? unit.block <= tiers.resident_blocks : !tiers.tables_stream;
-    if (!resident && may_stream(p, table, p.chunks, u)) unit.tier = tiers.tier;
-  }
-  size_buffers(p);
-  return p;
-}
-
-inline PackedBatch batch_of_step(std::uint32_t t) {
-  PackedBatch batch;
-  std::mt19937 random(t);
-  for (const int length : {7, 12}) {
-    const int begin = batch.tokens();
-    for (int i = 0; i < length; ++i) {
-      batch.ids.push_back(static_cast<std::int32_t>(random() % 300));
-      batch.positions.push_back(i);
-      if (i > 0) batch.terms.push_back({begin + i - 1, batch.ids.back()});
-    }
-    batch.spans.push_back({begin, batch.tokens(), 0, 0});
-  }
-  return batch;
-}
-
-/// As large as batch_of_step gives, both signs.
-inline const BatchShape shape_of_step{2, 19, 17};
-
-inline void import_random(ParameterStore& store) {
-  std::vector<float> values;
-  for (const Chunk& chunk : store.chunks().chunks) {
-    values.assign(static_cast<std::size_t>(chunk.elements), 0.0F);
-    std::mt19937 random(static_cast<std::uint32_t>(chunk.offset + static_cast<std::size_t>(chunk.block)));
-    std::normal_distribution<float> normal(chunk.matrix() ? 0.0F : 1.0F, 0.1F);
-    for (float& v : values) v = normal(random);
-    store.import_chunk(static_cast<int>(&chunk - store.chunks().chunks.data()), values);
-  }
-}
-
-struct DeviceResult {
-  std::vector<double> losses;
-  std::vector<StepRecord> records;
-  std::uint64_t theta = 0;
-};
-
-/// Steps, each with its update; an evaluation after every fourth.
-inline DeviceResult run_steps(Engine& engine, const UpdateRule& rule, std::uint32_t steps = 10) {
-  const StepRule step{Difference::central, 1, 1e-3};
-  DeviceResult result;
-  for (std::uint32_t t = 0; t < steps; ++t) {
-    const PackedBatch batch = batch_of_step(t);
-    const Perturbation p{rule.seed, t, rule.kind, step_evaluations(step.difference, 1, step.epsilon)};
-    std::vector<double> losses(2 * batch.terms.size());
-    engine.forward(batch, p, losses);
-    result.losses.insert(result.losses.end(), losses.begin(), losses.end());
-    if (t % 4 == 3) {
-      std::vector<double> clean(batch.terms.size());
-      engine.forward(batch, clean_perturbation(), clean);
-      result.losses.insert(result.losses.end(), clean.begin(), clean.end());
-    }
-    for (double& l : losses) l = -l;
-    const std::vector<double> counts(batch.terms.size(), 1.0);
-    result.records.push_back(make_step_record(step, t, 1e-3, 0.1F, losses, counts, 1e30).record);
-    engine.store().append(result.records.back());
-  }
-  result.theta = engine.store().digest();
-  return result;
-}
-
 inline std::unique_ptr<Engine> engine_on_host(const ModelConfig& config, const UpdateRule& rule, Compute compute) {
-  DeviceTiers resident{"resident", Tier::resident, false, 2, 1};
-  auto engine = std::make_unique<Engine>(config, rule, compute, device_placement(config, rule.storage, resident),
+  auto engine = std::make_unique<Engine>(config, rule, compute, resident_placement(tensor_table(config), rule.storage),
                                          nullptr, UnitPipeline::Options{});
   import_random(engine->store());
   return engine;
 }
 
-inline DeviceResult run_on_device(const ModelConfig& config, const UpdateRule& rule, Compute compute,
-                                  const DeviceTiers& tiers, std::uint32_t steps = 10) {
-  const Placement placement = device_placement(config, rule.storage, tiers);
+/// A small model's steps on the device, with chunks of full size.
+inline StepsResult run_on_device(const ModelConfig& config, const UpdateRule& rule, Compute compute, const Tiers& tiers,
+                                 std::uint32_t steps = 10) {
+  const Placement placement = place(tensor_table(config), rule.storage, tiers, chunk_target_bytes);
   MemoryStorage disk(placement.chunks);
   Engine engine(config, rule, compute, placement, &disk, UnitPipeline::Options{}, test_device(shape_of_step));
   import_random(engine.store());
