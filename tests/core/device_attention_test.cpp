@@ -1,35 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/device/attention.hpp"
+#include "tests/support/attention_case.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <vector>
 
 namespace distzo2 {
 namespace {
 
-struct Case {
-  AttentionShape shape;
-  int evaluations, tokens;
-  std::vector<float> q, k, v;
-  HostExec exec;
+struct Case : AttentionCase {
+  using AttentionCase::AttentionCase;
+  Case(const AttentionCase& c) : AttentionCase(c) {}
 
-  Case(AttentionShape s, int e, int n) : shape(s), evaluations(e), tokens(n) {
-    std::mt19937 random(6);
-    std::normal_distribution<float> normal;
-    for (auto* x : {&q, &k, &v}) {
-      const int heads = x == &q ? s.heads : s.kv_heads;
-      x->resize(static_cast<std::size_t>(e * n * heads * s.head_dim));
-      for (float& value : *x) value = normal(random);
-    }
-  }
-  Rows rows(std::vector<float>& x, int heads) const {
-    const int features = heads * shape.head_dim;
-    return {x.data(), evaluations, tokens, features, features, static_cast<std::int64_t>(tokens) * features};
-  }
   /// In place of q, as the stages do.
   std::vector<float> on_device(const std::vector<AttentionSpan>& spans, Compute compute = Compute::fp32) {
     std::vector<AttentionTile> tiles;
@@ -38,15 +23,6 @@ struct Case {
     const Rows y = rows(out, shape.heads);
     attend_rows<HostSpace>(exec, y, y, rows(k, shape.kv_heads), rows(v, shape.kv_heads), shape, spans.data(),
                            tiles.data(), static_cast<int>(tiles.size()), compute);
-    return out;
-  }
-  std::vector<float> on_host(const std::vector<AttentionSpan>& spans, Compute compute = Compute::fp32) {
-    std::vector<AttentionTile> tiles;
-    attention_tiles(tiles, spans, shape);
-    std::vector<float> scratch(attention_scratch(shape.head_dim) * static_cast<std::size_t>(exec.concurrency()));
-    std::vector<float> out(q.size());
-    attention(exec, rows(out, shape.heads), rows(q, shape.heads), rows(k, shape.kv_heads), rows(v, shape.kv_heads),
-              shape, spans, tiles, compute, scratch.data());
     return out;
   }
 };
@@ -61,12 +37,7 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
 }
 
 TEST(DeviceAttention, of_a_hand_example) {
-  // Scores of token 1 are ln 3 * (0, 1): weights 1/4 and 3/4.
-  Case c({1, 1, 1}, 1, 2);
-  c.q = {5.0F, std::log(3.0F)};
-  c.k = {0.0F, 1.0F};
-  c.v = {8.0F, 16.0F};
-  const std::vector<float> out = c.on_device({{0, 2, 0, 0}});
+  const std::vector<float> out = Case(AttentionCase::by_hand()).on_device({{0, 2, 0, 0}});
   EXPECT_FLOAT_EQ(out[0], 8.0F);
   EXPECT_FLOAT_EQ(out[1], 14.0F);
 }

@@ -3,11 +3,11 @@
 #include "core/engine.hpp"
 #include "core/gemm.hpp"
 #include "core/simd/kernels.hpp"
+#include "tests/support/small_model.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 #include <vector>
 
 namespace distzo2 {
@@ -29,14 +29,7 @@ std::unique_ptr<Engine> tiny_engine(Storage storage) {
   config.tied_head = true;
   auto engine = std::make_unique<Engine>(
       config, UpdateRule{3, DirectionKind::gaussian, storage, Rounding::stochastic, 1}, Compute::fp32);
-  std::mt19937 random(2);
-  std::normal_distribution<float> normal(0.0F, 0.3F);
-  const auto& tensors = engine->store().table().tensors;
-  for (int i = 0; i < std::ssize(tensors); ++i) {
-    std::vector<float> values(static_cast<std::size_t>(tensors[static_cast<std::size_t>(i)].size()));
-    for (float& v : values) v = normal(random);
-    engine->store().import_values(i, 0, values);
-  }
+  import_random(engine->store());
   engine->store().append({0, 1e-3, 0.0F, {1e-2F}, {1.0}, {1.0}, {1.0, 1.0}});
   return engine;
 }
