@@ -4,21 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
-#include <vector>
 
-#include "tests/support/tiny_project.hpp"
+#include "tests/support/store_on_disk.hpp"
 
 namespace distzo2 {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using Words = std::vector<std::string>;
 
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool can_preload = false;  // its own library has to be the first
@@ -26,42 +23,7 @@ constexpr bool can_preload = false;  // its own library has to be the first
 constexpr bool can_preload = true;
 #endif
 
-ProgramOptions with_fault(const std::string& fault) {
-  return {.environment = {std::string("LD_PRELOAD=") + DISTZO2_TEST_FAULTS, "DISTZO2_TEST_FAULT=" + fault}};
-}
-
-/// A tiny model from a folder, in too little memory by one byte and more: decoder blocks go to a store on disk.
-class Faults : public ::testing::Test {
-protected:
-  Faults() {
-    const Words plan{"plan", "deck.yaml", "--json", "--set", "memory/groups=on"};
-    const auto bytes = project_.json(plan).at("host").at("bytes").get<std::uint64_t>();
-    sets_ = {"memory/host budget=" + std::to_string(bytes - 1) + " B", "memory/groups=on", "memory/write back every=1",
-             "memory/scratch folder=scratch", "output/evaluate every=0"};
-    whole_ = project_.trained(with({"output/folder=whole"}));
-    EXPECT_GT(whole_.at("bytes_written"), 0);
-    model_ = text_of_file(project_.path("model/model.safetensors"));
-  }
-  ~Faults() override { EXPECT_EQ(text_of_file(project_.path("model/model.safetensors")), model_); }
-
-  Words with(const Words& more) const {
-    Words sets = sets_;
-    sets.insert(sets.end(), more.begin(), more.end());
-    return sets;
-  }
-  /// The run goes on and ends as the one that was never disturbed.
-  json expect_going_on(const json& undisturbed, const Words& more = {}) {
-    const json resumed = project_.trained(with(more), {"--resume", "auto"});
-    for (const char* key : {"theta_digest", "trajectory_digest", "steps"})
-      EXPECT_EQ(resumed.at(key), undisturbed.at(key));
-    return resumed;
-  }
-
-  TinyProject project_;
-  Words sets_;
-  json whole_;
-  std::string model_;
-};
+class Faults : public StoreOnDisk {};
 
 TEST_F(Faults, of_a_disk_that_is_full_or_broken_end_a_run_that_goes_on_later) {
   if (!can_preload) return;
@@ -117,8 +79,7 @@ protected:
     what(fs::directory_iterator(project_.path("scratch"))->path());
     program.send(SIGCONT);
     expect_one_line(program.wait(), 3, parts);
-    const json undisturbed = project_.trained({"zo/steps=400", "output/folder=undisturbed", "output/evaluate every=0"});
-    expect_going_on(undisturbed, {"zo/steps=400"});
+    expect_going_on(undisturbed_run("400"), {"zo/steps=400"});
     EXPECT_TRUE(fs::is_empty(project_.path("scratch")));
   }
 };

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Preloaded into the program (LD_PRELOAD): makes a disk fail where DISTZO2_TEST_FAULT says, "pwritev chunks.bin 7 28":
 // from the 7th call of pwritev on a file of this name on, each fails with errno 28. In place of the number: `kill` ends
-// the process before that call, `short` and `interrupt` let it move half of the bytes or none, that one time.
+// the process before that call, `short` and `interrupt` let it move half of the bytes or none, that one time, and
+// `fill` first takes all that is free on the disk, that one time, for the file that DISTZO2_TEST_BALLAST names. Several
+// faults are parted by semicolons.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <climits>
 #include <csignal>
 #include <cstdlib>
+#include <deque>
 #include <sstream>
 #include <string>
 
@@ -19,25 +24,47 @@ namespace {
 struct Fault {
   std::string call, file, what;
   long first = 0;
-  Fault() {
-    const char* const text = std::getenv("DISTZO2_TEST_FAULT");
-    if (text != nullptr) std::istringstream(text) >> call >> file >> first >> what;
-  }
+  std::atomic<long> calls{0};
 };
+
+std::deque<Fault> faults_of_environment() {
+  std::deque<Fault> faults;
+  const char* const text = std::getenv("DISTZO2_TEST_FAULT");
+  std::istringstream list(text != nullptr ? text : "");
+  for (std::string one; std::getline(list, one, ';');) {
+    Fault& f = faults.emplace_back();
+    std::istringstream(one) >> f.call >> f.file >> f.first >> f.what;
+  }
+  return faults;
+}
+
+void fill_disk() {
+  static const std::array<char, 65536> zeros{};
+  const char* const path = std::getenv("DISTZO2_TEST_BALLAST");
+  const int fd = path != nullptr ? ::open(path, O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
+  if (fd < 0) std::abort();
+  for (std::size_t bytes = zeros.size(); bytes > 0; bytes /= 16)
+    while (::write(fd, zeros.data(), bytes) > 0) {
+    }
+  ::close(fd);
+}
 
 /// What this call is to do: "" what it does anyway.
 std::string fault_of(const char* call, int fd) {
-  static const Fault fault;
-  static std::atomic<long> calls{0};
-  if (fault.call != call) return {};
-  char path[PATH_MAX + 1] = {};
-  if (::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, PATH_MAX) < 0) return {};
-  if (std::string(path).find("/" + fault.file) == std::string::npos) return {};
-  const long n = ++calls;
-  const bool once = fault.what == "short" || fault.what == "interrupt";
-  if (n < fault.first || (once && n > fault.first)) return {};
-  if (fault.what == "kill") ::kill(::getpid(), SIGKILL);
-  return fault.what;
+  static std::deque<Fault> faults = faults_of_environment();
+  for (Fault& fault : faults) {
+    if (fault.call != call) continue;
+    char path[PATH_MAX + 1] = {};
+    if (::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, PATH_MAX) < 0) continue;
+    if (std::string(path).find("/" + fault.file) == std::string::npos) continue;
+    const long n = ++fault.calls;
+    const bool once = fault.what == "short" || fault.what == "interrupt" || fault.what == "fill";
+    if (n < fault.first || (once && n > fault.first)) continue;
+    if (fault.what == "kill") ::kill(::getpid(), SIGKILL);
+    if (fault.what != "fill") return fault.what;
+    fill_disk();
+  }
+  return {};
 }
 
 int fail(const std::string& what) {
@@ -70,5 +97,10 @@ int fdatasync(int fd) {
   const std::string what = fault_of("fdatasync", fd);
   if (!what.empty()) return fail(what);
   return reinterpret_cast<int (*)(int)>(::dlsym(RTLD_NEXT, "fdatasync"))(fd);
+}
+int fallocate(int fd, int mode, off_t offset, off_t bytes) {
+  const std::string what = fault_of("fallocate", fd);
+  if (!what.empty()) return fail(what);
+  return reinterpret_cast<int (*)(int, int, off_t, off_t)>(::dlsym(RTLD_NEXT, "fallocate"))(fd, mode, offset, bytes);
 }
 }

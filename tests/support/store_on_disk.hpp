@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/support/tiny_project.hpp"
+
+namespace distzo2 {
+
+/// Options of a run whose disk fails as tests/support/fault_library.cpp says.
+inline ProgramOptions with_fault(const std::string& fault) {
+  return {.environment = {std::string("LD_PRELOAD=") + DISTZO2_TEST_FAULTS, "DISTZO2_TEST_FAULT=" + fault}};
+}
+
+/// A tiny model from a folder, in too little memory by one byte and more: decoder blocks go to a store on disk.
+class StoreOnDisk : public ::testing::Test {
+protected:
+  using Words = std::vector<std::string>;
+
+  StoreOnDisk() {
+    const Words plan{"plan", "deck.yaml", "--json", "--set", "memory/groups=on"};
+    const auto bytes = project_.json(plan).at("host").at("bytes").get<std::uint64_t>();
+    sets_ = {"memory/host budget=" + std::to_string(bytes - 1) + " B", "memory/groups=on", "memory/write back every=1",
+             "memory/scratch folder=scratch", "output/evaluate every=0"};
+    whole_ = project_.trained(with({"output/folder=whole"}));
+    EXPECT_GT(whole_.at("bytes_written"), 0);
+    model_ = text_of_file(project_.path("model/model.safetensors"));
+  }
+  ~StoreOnDisk() override { EXPECT_EQ(text_of_file(project_.path("model/model.safetensors")), model_); }
+
+  Words with(const Words& more) const {
+    Words sets = sets_;
+    sets.insert(sets.end(), more.begin(), more.end());
+    return sets;
+  }
+  /// The run goes on and ends as the one that was never disturbed.
+  nlohmann::json expect_going_on(const nlohmann::json& undisturbed, const Words& more = {}) {
+    const nlohmann::json resumed = project_.trained(with(more), {"--resume", "auto"});
+    for (const char* key : {"theta_digest", "trajectory_digest", "steps"})
+      EXPECT_EQ(resumed.at(key), undisturbed.at(key));
+    return resumed;
+  }
+  /// A run of so many steps with all parameters in memory.
+  nlohmann::json undisturbed_run(const std::string& steps) {
+    return project_.trained({"zo/steps=" + steps, "output/folder=undisturbed", "output/evaluate every=0"});
+  }
+
+  TinyProject project_;
+  Words sets_;
+  nlohmann::json whole_;
+  std::string model_;
+};
+
+}  // namespace distzo2
