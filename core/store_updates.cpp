@@ -14,6 +14,13 @@
 #include <utility>
 
 namespace distzo2 {
+namespace {
+
+// Made as the program starts: the first step that comes to it may be a late one, and a step allocates nothing. A
+// literal would become a string at every call.
+const std::string apply_pending_label("distzo2::apply_pending");
+
+}  // namespace
 
 void ParameterStore::append(StepRecord record) {
   assert(record.t == next_);
@@ -74,13 +81,13 @@ void ParameterStore::apply_pending(const Weight& w, std::int64_t begin, std::int
   const HostExec exec;
   PanelScratch& scratch = *scratch_;
   const Kokkos::Experimental::UniqueToken<HostExec> token(exec);
-  static const std::string name("distzo2::apply_pending");  // a literal would become a string at every call
-  Kokkos::parallel_for(name, Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, pieces), [&](int i) {
-    const int thread = token.acquire();
-    const std::int64_t offset = begin + i * piece_elements;
-    bring_up_to_date(w, offset, std::min(piece_elements, end - offset), scratch.thread(thread));
-    token.release(thread);
-  });
+  Kokkos::parallel_for(apply_pending_label, Kokkos::RangePolicy<HostExec, Kokkos::IndexType<int>>(exec, 0, pieces),
+                       [&](int i) {
+                         const int thread = token.acquire();
+                         const std::int64_t offset = begin + i * piece_elements;
+                         bring_up_to_date(w, offset, std::min(piece_elements, end - offset), scratch.thread(thread));
+                         token.release(thread);
+                       });
 }
 
 void ParameterStore::apply_pending_matrix(int tensor) {
