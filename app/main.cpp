@@ -75,6 +75,14 @@ bool lacks_memory(const std::string& what) {
   return what.find("failed to allocate") != std::string::npos;
 }
 
+/// Where a sub-command that this program lacks is found; empty for one that no build has.
+std::string of_another_build(const std::string& name) {
+  if (name == "device" && !built_for_device()) return " in a program for CPUs; one that is built for GPUs has it";
+  if ((name == "step" || name == "stream") && built_for_device())
+    return " in a program for GPUs; one that is built for CPUs has it";
+  return {};
+}
+
 /// What to say where the first words name no sub-command, else an empty text: CLI11 would only miss one.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
@@ -87,8 +95,9 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
     }
     if (names.empty()) return {};
     if (next == nullptr) {
-      const std::string near = nearest_name(argv[i], names);
-      return fmt::format("there is no sub-command \"{}\"{}; accepted: {}", argv[i],
+      const std::string elsewhere = of_another_build(argv[i]);
+      const std::string near = elsewhere.empty() ? nearest_name(argv[i], names) : "";
+      return fmt::format("there is no sub-command \"{}\"{}{}; accepted: {}", argv[i], elsewhere,
                          near.empty() ? near : fmt::format("; did you mean \"{}\"?", near), fmt::join(names, ", "));
     }
     at = next;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "app/build_info.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -253,6 +254,9 @@ TEST(Errors, of_the_command_line_say_what_there_is) {
   const TinyProject project;
   expect_one_line(project.run({}), 2, {"--help"});
   expect_one_line(project.run({"trian", "deck.yaml"}), 2, {"trian", "\"train\"", "validate"});
+  if (!built_for_device())
+    expect_one_line(project.run({"device"}), 2,
+                    {"\"device\" in a program for CPUs; one that is built for GPUs has it"});
   expect_one_line(project.run({"train"}), 2, {"deck", "--help"});
   expect_one_line(project.run({"train", "deck.yaml", "--resum", "auto"}), 2, {"--resum"});
   expect_one_line(project.run({"train", "deck.yaml", "--resume", "never"}), 2, {"--resume", "auto"});
