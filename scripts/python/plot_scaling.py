@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tokens a second, efficiency and lane shares of a scaling study, from its scaling.json."""
 import json
+import pathlib
 import sys
 
 import figures
@@ -91,6 +92,13 @@ def heading(study):
     return f"Weak scaling: the global batch grows with the ranks, {min(batches)} to {max(batches)}"
 
 
+def subtitle(study):
+    most = max(len(c["runs"]) for c in study["configurations"])
+    threads, cores = study["threads_a_rank"], study["cores"]
+    where = f", {threads} thread{'s' if threads > 1 else ''} a rank on {cores} cores" if threads else ""
+    return f"{pathlib.PurePath(study['deck']).name}{where}, " + (f"median and range of {most} runs" if most > 1 else "one run each")
+
+
 def draw(study, output, title):
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.8})
     with_lanes = any(c["lane_shares"] for c in study["configurations"])
@@ -109,8 +117,7 @@ def draw(study, output, title):
 def draw_file(path, output):
     try:
         study = json.loads(path.read_text(encoding="utf-8"))
-        most = max(len(c["runs"]) for c in study["configurations"])
-        draw(study, output, f"{study['deck']}, median and range of {most} runs")
+        draw(study, output, subtitle(study))
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"scaling_study: {path}: {error!r}; expected the scaling.json of a study", file=sys.stderr)
         return 3

@@ -131,6 +131,12 @@ def run_one(args, c, repeat):
     return say(c, repeat, "{:.1f} tokens/s".format(rate))
 
 
+def say_where_cores_are_shared(args, matrix):
+    cores, most = len(os.sched_getaffinity(0)), matrix[-1]["ranks"] * args.threads
+    if most > cores and not args.submit:
+        print("note: {} ranks of {} threads share {} cores here".format(matrix[-1]["ranks"], args.threads, cores), flush=True)
+
+
 def run_all(args, matrix):
     """All configurations in turn, again for each repeat, so that what drifts on the machine touches them alike."""
     for repeat in range(1, args.repeats + 1):
@@ -152,7 +158,9 @@ def gather(args, matrix):
     if not with_runs:
         raise BadStudy("{}: no run has a summary.json".format(args.output / "runs"))
     study = {"deck": str(args.deck), "scaling": "weak" if args.weak else "strong", "sets": args.set, "steps": args.steps,
-             "threads_a_rank": None if args.submit else args.threads, "repeats": args.repeats, "load_average": os.getloadavg(),
+             "threads_a_rank": None if args.submit else args.threads,
+             "cores": None if args.submit else len(os.sched_getaffinity(0)), "repeats": args.repeats,
+             "load_average": os.getloadavg(),
              "refused": [{k: c[k] for k in ("ranks", "layout", "pertp", "ddp", "refused")} for c in kept if c["refused"]],
              "configurations": with_runs}
     return scaling_result.complete(study)
@@ -216,6 +224,7 @@ def main():
             raise BadStudy("{} is not built; name the program by --program".format(args.program))
         matrix = configurations(args)
         if not args.gather:
+            say_where_cores_are_shared(args, matrix)
             run_all(args, matrix)
         if args.submit and not args.gather:
             print("gather the runs, once they are done, by the same command with --gather")
