@@ -72,14 +72,15 @@ void BlockFile::write(int begin, int end, const std::byte* image, std::uint32_t 
   file_.file().check_present();
   const std::lock_guard one_writer(write_mutex_);
   if (before_write_) before_write_(version);
+  const std::uint64_t history = history_of(version);
   for (int next = begin; next < end;) {
     const std::size_t skipped = chunk_at(next).offset - chunk_at(begin).offset;
-    next += write_some(next, end, image + skipped, version);
+    next += write_some(next, end, image + skipped, version, history);
   }
 }
 
 /// As many of the chunks as there are free slots for; returns their number.
-int BlockFile::write_some(int begin, int end, const std::byte* image, std::uint32_t version) {
+int BlockFile::write_some(int begin, int end, const std::byte* image, std::uint32_t version, std::uint64_t history) {
   const auto wanted = static_cast<std::size_t>(end - begin);
   bool must_sync = false;
   {
@@ -109,6 +110,7 @@ int BlockFile::write_some(int begin, int end, const std::byte* image, std::uint3
                       .chunk = static_cast<std::uint32_t>(chunk),
                       .version = version,
                       .sequence = sequence + static_cast<std::uint64_t>(i),
+                      .history = history,
                       .bytes = c.bytes};
     file_.write(static_cast<std::uint64_t>(slot), header, image + (c.offset - chunk_at(begin).offset));
     const std::lock_guard lock(mutex_);

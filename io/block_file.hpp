@@ -28,6 +28,9 @@ struct BlockFileOptions {
   bool direct = true;  // where the file system can
   /// Records that the trajectory holds: chunks of later versions are forgotten when a store is opened.
   std::uint32_t covered = std::numeric_limits<std::uint32_t>::max();
+  /// The digest of the records before this version, which stands in what is written. Chunks that another history led
+  /// to, those of another run say, are forgotten when a store is opened. None: 0 for each version.
+  std::function<std::uint64_t(std::uint32_t version)> history = nullptr;
   /// Called before chunks of this version are written, by one thread at a time.
   std::function<void(std::uint32_t version)> before_write = nullptr;
   /// Bytes checked so far and in all, while a store is opened; called from one thread at a time.
@@ -81,7 +84,8 @@ private:
   Entry held(int chunk) const;
   std::string describe(int chunk) const;
   const Chunk& chunk_at(int i) const { return table_.chunks[static_cast<std::size_t>(i)]; }
-  int write_some(int begin, int end, const std::byte* image, std::uint32_t version);
+  int write_some(int begin, int end, const std::byte* image, std::uint32_t version, std::uint64_t history);
+  std::uint64_t history_of(std::uint32_t version) const { return history_ ? history_(version) : 0; }
 
   std::filesystem::path folder_;
   ChunkTable table_;
@@ -90,6 +94,7 @@ private:
   SlotFile file_;
   IoPool pool_;
   std::function<void(std::uint32_t)> before_write_;
+  std::function<std::uint64_t(std::uint32_t)> history_;
   mutable std::mutex mutex_;  // of what follows
   std::vector<Entry> entries_;
   std::vector<std::int64_t> free_, replaced_;  // replaced: by a chunk that is not known to be durable

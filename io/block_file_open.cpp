@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr const char* data_name = "chunks.bin";
 constexpr const char* header_name = "store.json";
 constexpr const char* partial_name = "store.json.partial";
-constexpr std::int64_t format_version = 1;
+constexpr std::int64_t format_version = 2;
 constexpr const char* remedy = "free some, or name a folder with more room by the deck's key memory/scratch folder";
 
 std::uint64_t digest_of(const ChunkTable& table) {
@@ -106,6 +106,7 @@ BlockFile::BlockFile(const fs::path& folder, const ChunkTable& table, Storage st
       file_(folder / data_name, table.slot_bytes, options.direct, options.threads + options.callers),
       pool_(options.threads),
       before_write_(options.before_write),
+      history_(options.history),
       entries_(table.chunks.size()) {
   if (options.spare_slots < 1) throw Error(ExitCode::internal, "a store needs at least one spare slot");
   if (!file_.file().lock())
@@ -168,7 +169,7 @@ void BlockFile::open(std::uint64_t slots, const BlockFileOptions& options) {
   const std::uint64_t found = file_.slots();
   slots = std::max(slots, found);
   if (slots * file_.stride() > file_.file().size()) file_.file().allocate(slots * file_.stride(), remedy);
-  // 2. Whole headers of this store, and those of versions that nothing covers.
+  // 2. Whole headers of this store, and those of versions that nothing covers or that other records led to.
   std::vector<Candidate> candidates;
   std::vector<std::int64_t> uncovered;
   pool_.run(static_cast<int>(found), [&](int i) {
@@ -178,7 +179,7 @@ void BlockFile::open(std::uint64_t slots, const BlockFileOptions& options) {
       return;
     const std::lock_guard lock(mutex_);
     sequence_ = std::max(sequence_, header->sequence + 1);
-    if (header->version > options.covered)
+    if (header->version > options.covered || header->history != history_of(header->version))
       uncovered.push_back(i);
     else
       candidates.push_back({*header, i});

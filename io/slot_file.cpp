@@ -19,14 +19,14 @@ static_assert(std::endian::native == std::endian::little, "slots are written as 
 
 constexpr std::size_t bounce_bytes = std::size_t{1} << 18;
 constexpr std::size_t scratch_bytes = 2 * page_bytes + bounce_bytes;
-constexpr std::uint64_t slot_magic = 0x31544f4c534f5a44;  // "DZOSLOT1"
+constexpr std::uint64_t slot_magic = 0x32544f4c534f5a44;  // "DZOSLOT2"
 
 struct HeaderOnDisk {
   std::uint64_t magic = slot_magic;
   SlotHeader header;
   std::uint64_t header_hash = 0;
 };
-static_assert(sizeof(HeaderOnDisk) == 56 && sizeof(HeaderOnDisk) <= page_bytes);
+static_assert(sizeof(HeaderOnDisk) == 64 && sizeof(HeaderOnDisk) <= page_bytes);
 
 std::uint64_t hash_of(const HeaderOnDisk& h) {
   return XXH3_64bits(&h, offsetof(HeaderOnDisk, header_hash));

@@ -21,6 +21,7 @@ struct SlotHeader {
   std::uint32_t chunk = 0;
   std::uint32_t version = 0;
   std::uint64_t sequence = 0;  // of writes: of two equal versions the later counts
+  std::uint64_t history = 0;   // digest of the records that are in it
   std::uint64_t bytes = 0;     // of the payload
   std::uint64_t payload_hash = 0;
 };

@@ -54,7 +54,7 @@ TrajectoryWriter::TrajectoryWriter(const std::filesystem::path& path, const Traj
 }
 
 TrajectoryWriter::TrajectoryWriter(const std::filesystem::path& path, const Trajectory& found, double sync_s)
-    : path_(path), header_(found.header) {
+    : path_(path), header_(found.header), histories_(update_histories(found.steps)) {
   file_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file_ < 0) throw system_error(path_, "opening it");
   if (::ftruncate(file_, static_cast<off_t>(found.whole_bytes)) != 0)
@@ -126,7 +126,15 @@ void TrajectoryWriter::write(const std::string& bytes) {
 
 void TrajectoryWriter::append(const StepRecord& record) {
   write(encode_record(header_, record));
+  const std::lock_guard lock(mutex_);
+  histories_.push_back(update_history(histories_.back(), record));
 }
+
+std::uint64_t TrajectoryWriter::history(std::uint32_t records) const {
+  const std::lock_guard lock(mutex_);
+  return histories_.at(records);
+}
+
 void TrajectoryWriter::append(const DigestRecord& record) {
   write(encode_record(header_, record));
 }

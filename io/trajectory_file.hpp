@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -54,6 +55,13 @@ Trajectory read_trajectory(const std::filesystem::path& path);
 /// XXH3-64 over t, g and L of the records: equal runs have equal digests.
 std::uint64_t trajectory_digest(const std::vector<StepRecord>& steps);
 
+/// The digest of the updates up to and with this record, `before` being that of those before it (0 at the start). It
+/// says which theta a base model has come to.
+std::uint64_t update_history(std::uint64_t before, const StepRecord& record);
+
+/// update_history of the first 0, 1, ... all of these records.
+std::vector<std::uint64_t> update_histories(std::span<const StepRecord> records);
+
 /// Appends records: each is handed to the system at once (so that only a crash of the machine loses it) and synced by a
 /// helper thread at most once in `sync_s` seconds (0: at every record, by the caller). A write or sync that fails
 /// throws Error (file) from the next call.
@@ -70,6 +78,8 @@ public:
   void append(const StepRecord& record);
   void append(const DigestRecord& record);
   void sync();  // returns when all records are on the device
+  /// update_history of the first `records` records, which have been appended. From any thread.
+  std::uint64_t history(std::uint32_t records) const;
   /// Throws Error (file) where the path no longer leads to the file that is written.
   void check_in_place() const;
 
@@ -83,8 +93,9 @@ private:
   int file_ = -1;
   TrajectoryHeader header_;
   bool sync_each_ = false;
-  std::mutex sync_mutex_;  // held by the one that syncs
-  std::mutex mutex_;       // of what follows
+  std::mutex sync_mutex_;     // held by the one that syncs
+  mutable std::mutex mutex_;  // of what follows
+  std::vector<std::uint64_t> histories_{0};
   std::condition_variable wake_;
   bool dirty_ = false, stop_ = false;
   std::exception_ptr failure_;

@@ -252,6 +252,22 @@ Trajectory decode_trajectory(std::string_view bytes, const std::string& name) {
   return found;
 }
 
+std::uint64_t update_history(std::uint64_t before, const StepRecord& record) {
+  std::string bytes;
+  put(bytes, before);
+  put(bytes, record.t);
+  put(bytes, record.lr);
+  put(bytes, record.wd);
+  put(bytes, record.c);
+  return hash(bytes);
+}
+
+std::vector<std::uint64_t> update_histories(std::span<const StepRecord> records) {
+  std::vector<std::uint64_t> histories{0};
+  for (const StepRecord& r : records) histories.push_back(update_history(histories.back(), r));
+  return histories;
+}
+
 std::uint64_t trajectory_digest(const std::vector<StepRecord>& steps) {
   std::string bytes;
   for (const StepRecord& r : steps) {

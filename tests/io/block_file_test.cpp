@@ -196,6 +196,23 @@ TEST(BlockFile, forgets_versions_that_the_trajectory_does_not_cover) {
   EXPECT_FALSE(store->holds(1));
 }
 
+TEST(BlockFile, forgets_chunks_that_other_records_led_to) {
+  const TemporaryFolder folder;
+  const ChunkTable table = table_of({{4096}, {4096}});
+  const auto history = [](std::uint64_t run) {
+    return [run](std::uint32_t version) { return version < 3 ? version : run; };  // two runs, alike for two records
+  };
+  {
+    const auto store = open_store(folder / "store", table, {.history = history(100)});
+    for (const std::uint32_t version : {2U, 5U}) write_block(*store, table, 0, version);
+    write_block(*store, table, 1, 5);
+  }
+  EXPECT_EQ(open_store(folder / "store", table, {.history = history(100)})->version(1), 5U);
+  const auto store = open_store(folder / "store", table, {.history = history(200)});
+  EXPECT_EQ(store->version(0), 2U);
+  EXPECT_FALSE(store->holds(1));
+}
+
 TEST(BlockFile, of_two_equal_versions_takes_the_later) {
   const TemporaryFolder folder;
   const ChunkTable table = table_of({{4096}});

@@ -230,6 +230,32 @@ TEST(TrajectoryDigest, is_over_steps_g_and_losses_alone) {
   EXPECT_FALSE(changed([](StepRecord& r) { r.lr = 7; }));
 }
 
+TEST(TrajectoryFile, knows_the_updates_that_led_to_each_of_its_records) {
+  const TrajectoryHeader h = header();
+  std::vector<StepRecord> steps{step(h, 0), step(h, 1), step(h, 2)};
+  const std::vector<std::uint64_t> histories = update_histories(steps);
+  ASSERT_EQ(histories.size(), 4U);
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "trajectory.zoj";
+  {
+    TrajectoryWriter writer(file, h, 1);
+    for (const StepRecord& r : {steps[0], steps[1]}) writer.append(r);
+    EXPECT_EQ(writer.history(0), histories[0]);
+    EXPECT_EQ(writer.history(2), histories[2]);
+  }
+  TrajectoryWriter writer(file, read_trajectory(file), 1);
+  writer.append(steps[2]);
+  for (std::uint32_t n = 0; n < 4; ++n) EXPECT_EQ(writer.history(n), histories[n]) << n;
+  // What changes an update changes all that comes after it, and nothing before; what does not change it does not.
+  steps[1].losses[0] += 1;
+  EXPECT_EQ(update_histories(steps), histories);
+  steps[1].c[0] = std::nextafter(steps[1].c[0], 1.0F);
+  const std::vector<std::uint64_t> others = update_histories(steps);
+  EXPECT_EQ(others[1], histories[1]);
+  EXPECT_NE(others[2], histories[2]);
+  EXPECT_NE(others[3], histories[3]);
+}
+
 TEST(TrajectoryFile, goes_on_after_a_torn_tail) {
   const TemporaryFolder folder;
   const TrajectoryHeader h = header();
