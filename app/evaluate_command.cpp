@@ -5,6 +5,7 @@
 #include "app/loading.hpp"
 #include "app/machine.hpp"
 #include "app/memory_budget.hpp"
+#include "app/output_place.hpp"
 #include "app/placed_model.hpp"
 #include "app/progress.hpp"
 #include "app/step_losses.hpp"
@@ -21,7 +22,6 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <system_error>
 #include <vector>
 
 namespace distzo2 {
@@ -51,30 +51,12 @@ bool holds_predictions(const fs::path& file) {
   return object.is_object() && object.contains("predicted") && object.contains("scores");
 }
 
-/// Predictions replace older ones, but never what the evaluation reads, nor a file that holds something else.
-void check_predictions_place(const fs::path& file, const fs::path& deck, const RunConfig& config) {
-  std::vector<fs::path> inputs{deck, config.data.task, config.data.train, config.data.dev, config.data.test};
-  std::error_code error;
-  const auto refuse = [&](const std::string& what) {
-    throw Error(ExitCode::usage, fmt::format("--predictions: {} {}", file.string(), what));
-  };
-  for (const fs::directory_entry& entry : fs::directory_iterator(config.model.folder, error))
-    inputs.push_back(entry.path());
-  for (const fs::path& input : inputs)
-    if (!input.empty() && fs::equivalent(file, input, error))
-      refuse(fmt::format("is {}, which the evaluation reads; name another file", input.string()));
-  if (fs::is_directory(file, error)) refuse("is a folder; name a file");
-  if (!file.has_filename() || !fs::is_directory(fs::absolute(file).parent_path(), error))
-    refuse("is to be written into a folder that does not exist; make it first");
-  if (fs::is_regular_file(file, error) && !holds_predictions(file))
-    refuse("exists already and does not hold predictions; name another file");
-}
-
 }  // namespace
 
 ExitCode evaluate_command(const EvaluateOptions& options, RunConfig config) {
   if (!options.model.empty()) config.model.folder = options.model;
-  if (!options.predictions.empty()) check_predictions_place(options.predictions, options.deck.deck, config);
+  if (!options.predictions.empty())
+    check_output_file({"--predictions", "predictions", holds_predictions}, options.predictions, config);
   // 1. What is evaluated, said before anything that takes long.
   std::optional<Progress> progress;  // with --json only the result is printed
   if (!options.deck.json) progress.emplace(config.output.log_every, 0);

@@ -3,6 +3,7 @@
 #include "app/commands.hpp"
 #include "app/loading.hpp"
 #include "app/model_export.hpp"
+#include "app/output_place.hpp"
 #include "app/progress.hpp"
 #include "app/resume.hpp"
 #include "app/run_folder.hpp"

@@ -2,6 +2,7 @@
 #include "app/placed_model.hpp"
 
 #include "app/memory_budget.hpp"
+#include "app/output_place.hpp"
 #include "core/error.hpp"
 #include "core/kokkos_scope.hpp"
 #include "io/units.hpp"
@@ -86,6 +87,7 @@ TemporaryModel::TemporaryModel(const RunConfig& config, const ModelConfig& model
     throw Error(ExitCode::usage, fmt::format("memory/scratch folder: {} of the model do not fit memory/host budget and "
                                              "need a folder on a disk; name one",
                                              bytes_text(plan.disk_bytes)));
+  check_scratch_place(config);
   const fs::path store = config.memory.scratch_folder / fmt::format("distzo2-{}", ::getpid());
   try {
     placed_.emplace(config, model, plan, compute, store, 0, progress);

@@ -211,6 +211,7 @@ bool DataSection::random_tokens() const {
 RunConfig read_run_config(const std::filesystem::path& file, const std::vector<std::string>& sets) {
   const Deck deck = read_deck(file, sets);
   RunConfig config;
+  config.deck = file;
   visit_keys(config, [&](const std::string& path, auto& field) {
     const DeckKey& key = deck_key(path);
     read_field(key, key.text_of(entry_of(deck.values, path)), field);

@@ -136,6 +136,7 @@ struct ExpectedSection {
 };
 
 struct RunConfig {
+  std::filesystem::path deck;  // the file that says all this
   ModelSection model;
   DataSection data;
   ZoSection zo;

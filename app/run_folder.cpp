@@ -62,28 +62,6 @@ bool holds_run(const fs::path& folder) {
 
 }  // namespace
 
-bool lies_within(const fs::path& path, const fs::path& folder) {
-  const fs::path inner = fs::weakly_canonical(path), outer = fs::weakly_canonical(folder);
-  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
-}
-
-void check_output_place(const RunConfig& config) {
-  const fs::path& model = config.model.folder;
-  if (model.empty()) return;
-  const fs::path output = config.output.folder.empty() ? fs::current_path() / "runs" : config.output.folder;
-  if (lies_within(output, model))
-    throw Error(ExitCode::usage, fmt::format("output/folder: {} lies in the model's folder {}; name one outside",
-                                             output.string(), model.string()));
-  if (config.output.folder.empty()) return;
-  if (lies_within(model, output))
-    throw Error(ExitCode::usage, fmt::format("output/folder: the model's folder {} lies in {}; name another folder",
-                                             model.string(), output.string()));
-  for (const fs::path& file : {config.data.train, config.data.dev, config.data.test})
-    if (!file.empty() && fs::weakly_canonical(file).parent_path() == fs::weakly_canonical(output))
-      throw Error(ExitCode::usage, fmt::format("output/folder: {} is the folder of the data, {}; name another folder",
-                                               output.string(), file.string()));
-}
-
 void check_no_run(const RunConfig& config) {
   const fs::path& folder = config.output.folder;
   if (!folder.empty() && holds_run(folder))

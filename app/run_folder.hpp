@@ -24,13 +24,6 @@ struct RunFolder {
   std::filesystem::path best_model() const { return path / "best"; }
 };
 
-/// Whether a path, existing or not, is this folder or lies in it; links are followed.
-bool lies_within(const std::filesystem::path& path, const std::filesystem::path& folder);
-
-/// Throws Error (usage) where the deck's run would write into its model's folder or a folder that holds it, or among
-/// its data.
-void check_output_place(const RunConfig& config);
-
 /// Throws Error (usage) where `output/folder` holds a run.
 void check_no_run(const RunConfig& config);
 

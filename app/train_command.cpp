@@ -5,6 +5,7 @@
 #include "app/memory_budget.hpp"
 #include "app/next_command.hpp"
 #include "app/open_run.hpp"
+#include "app/output_place.hpp"
 #include "app/placed_model.hpp"
 #include "app/plan_report.hpp"
 #include "app/progress.hpp"

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
 #include <iterator>
+#include <string_view>
 
 namespace distzo2 {
 namespace {
@@ -12,11 +14,15 @@ constexpr std::size_t text_bytes = std::size_t{64} << 10;
 
 constexpr double us_per_s = 1e6;
 
+/// What every file begins with.
+constexpr std::string_view first_event =
+    "[\n{\"ph\": \"M\", \"pid\": 1, \"name\": \"process_name\", \"args\": {\"name\": \"distzo2\"}}";
+
 }  // namespace
 
 TraceFile::TraceFile(const std::filesystem::path& path) : file_(path) {
   text_.reserve(text_bytes + 512);
-  text_ = "[\n{\"ph\": \"M\", \"pid\": 1, \"name\": \"process_name\", \"args\": {\"name\": \"distzo2\"}}";
+  text_ = first_event;
   auto out = std::back_inserter(text_);
   for (int lane = 0; lane < lane_kinds; ++lane) {
     fmt::format_to(
@@ -50,6 +56,14 @@ void TraceFile::append(std::span<const LaneSpan> spans) {
 void TraceFile::close() {
   file_.write("\n]\n");
   file_.finish();
+}
+
+bool holds_trace(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string begin(first_event.size(), '\0');
+  in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(in.gcount()));
+  return first_event.starts_with(begin);
 }
 
 }  // namespace distzo2

@@ -27,4 +27,7 @@ private:
   std::string text_;  // kept for its memory
 };
 
+/// Whether a file is what a TraceFile wrote, whole or as a killed run left it.
+bool holds_trace(const std::filesystem::path& path);
+
 }  // namespace distzo2

@@ -199,6 +199,35 @@ TEST(Errors, of_predictions_leave_what_the_evaluation_reads) {
   EXPECT_EQ(text_of_file(project.path("kept.jsonl")), text_of_file(project.path("new.jsonl")));
 }
 
+TEST(Errors, of_a_timeline_leave_what_the_run_reads_and_writes) {
+  const TinyProject project;
+  project.write("notes.txt", "the user's");
+  for (const char* file : {"deck.yaml", "task.json", "train.tsv", "model/../dev.tsv", "test.tsv", "model/config.json",
+                           "model/model.safetensors", "notes.txt"}) {
+    SCOPED_TRACE(file);
+    const std::string before = text_of_file(project.path(file));
+    expect_refused(project, 2, {"output/trace file", fs::path(file).filename().string()},
+                   {std::string("output/trace file=") + file});
+    EXPECT_EQ(text_of_file(project.path(file)), before);
+  }
+  for (const auto& [file, part] : {std::pair{"model/trace.json", "lies in the model's folder"},
+                                   {"run/trajectory.zoj", "the run itself writes"},
+                                   {"run/metrics.jsonl", "the run itself writes"},
+                                   {"model", "lies in the model's folder"},
+                                   {"none/trace.json", "does not exist"},
+                                   {"notes.txt", "does not hold a timeline"}})
+    expect_refused(project, 2, {"output/trace file", part}, {std::string("output/trace file=") + file});
+  expect_refused(project, 2, {"output/trace file", "the run itself writes"},
+                 {"output/folder=", "output/trace file=runs/deck-001/trajectory.zoj"});
+  expect_refused(project, 2, {"memory/scratch folder", "lies in the model's folder"},
+                 {"memory/scratch folder=model/scratch"});
+  // Of an older run a timeline is replaced; in the run's own folder there is room for one.
+  for (const char* folder : {"a", "b"})
+    project.trained({"memory/staging=always", "output/trace file=trace.json", std::string("output/folder=") + folder});
+  project.trained({"memory/staging=always", "output/trace file=c/trace.json", "output/folder=c"});
+  EXPECT_TRUE(fs::exists(project.path("c/trace.json")));
+}
+
 TEST(Errors, of_tasks_and_data_name_the_field) {
   const TinyProject project;
   change_file(project, "task.json", "{sentence}", "{phrase}");

@@ -73,6 +73,17 @@ TEST(TraceFile, writes_more_spans_than_its_buffer_holds) {
   EXPECT_EQ(events(nlohmann::json::parse(file_bytes(folder / "trace.json")), "X").size(), 2000U);
 }
 
+TEST(TraceFile, is_told_from_other_files_by_its_beginning) {
+  const TemporaryFolder folder;
+  TraceFile(folder / "trace.json").append(first_step);
+  EXPECT_TRUE(holds_trace(folder / "trace.json"));
+  const std::string text = file_bytes(folder / "trace.json");
+  EXPECT_TRUE(holds_trace(folder.write("cut", text.substr(0, 20))));
+  EXPECT_TRUE(holds_trace(folder.write("empty", "")));
+  for (const char* other : {"[1, 2]", "{", "[\n{\"ph\": \"X\"}]", "sentence\tlabel\n"})
+    EXPECT_FALSE(holds_trace(folder.write("other", other))) << other;
+}
+
 TEST(TraceFile, names_a_file_that_cannot_be_written) {
   const TemporaryFolder folder;
   expect_contains(file_error([&] { TraceFile(folder / "none/trace.json"); }), "none/trace.json: cannot be created: ");
