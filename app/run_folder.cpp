@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -53,6 +52,14 @@ int newest_number(const fs::path& runs, const std::string& prefix) {
 
 std::string run_prefix(const fs::path& deck) {
   return deck.stem().string() + "-";
+}
+
+/// A lock on all of a file. It is the opened file's (OFD), not the process's: closing another one lets go of nothing.
+struct flock whole_file() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
 }
 
 bool holds_run(const fs::path& folder) {
@@ -112,10 +119,11 @@ bool has_summary(const RunFolder& folder) {
 }
 
 bool is_worked_on(const RunFolder& folder) {
-  const int fd = ::open(folder.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = ::open(folder.lock().c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
-  const bool locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(fd);  // with it goes the lock, where it was got
+  struct flock lock = whole_file();
+  const bool locked = ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  ::close(fd);
   return locked;
 }
 
@@ -127,12 +135,13 @@ void remove_leftovers(const RunFolder& folder) {
       if (is_made_beside(target, entry.path().filename().string())) fs::remove_all(entry.path(), error);
 }
 
-RunLock::RunLock(const RunFolder& folder) : fd_(::open(folder.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+RunLock::RunLock(const RunFolder& folder) : fd_(::open(folder.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  struct flock lock = whole_file();
+  if (fd_ >= 0 && ::fcntl(fd_, F_OFD_SETLK, &lock) == 0) return;
   const int error = errno;
+  const bool locked = fd_ >= 0 && (error == EAGAIN || error == EACCES);  // as a file system says it
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  if (error == EWOULDBLOCK)
-    throw Error(ExitCode::usage, fmt::format("{}: another process works on this run", folder.path.string()));
+  if (locked) throw Error(ExitCode::usage, fmt::format("{}: another process works on this run", folder.path.string()));
   problem_ = fmt::format("{}: cannot be locked ({}): take care that no other process works on this run",
                          folder.path.string(), std::generic_category().message(error));
 }

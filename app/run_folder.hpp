@@ -22,6 +22,7 @@ struct RunFolder {
   std::filesystem::path summary() const { return path / "summary.json"; }
   std::filesystem::path final_model() const { return path / "final"; }
   std::filesystem::path best_model() const { return path / "best"; }
+  std::filesystem::path lock() const { return path / ".lock"; }  // an empty file, which stays
 };
 
 /// Throws Error (usage) where `output/folder` holds a run.
@@ -41,14 +42,16 @@ std::optional<RunFolder> existing_run_folder(const RunConfig& config, const std:
 /// Whether a run that ended well left its summary; an empty file is none, nor is a folder of that name.
 bool has_summary(const RunFolder& folder);
 
-/// Whether a process works in this folder now, as far as its lock tells.
+/// Whether a process works in this folder now, as far as its lock tells. It is looked at, not taken: a run that starts
+/// at this moment is not disturbed.
 bool is_worked_on(const RunFolder& folder);
 
 /// Removes what a killed process left of files and folders that it was about to put in place. Only for a locked run.
 void remove_leftovers(const RunFolder& folder);
 
 /// One process at a time works in a run folder: Error (usage) where another one does. The system lets go of it however
-/// the process ends. Where there is no lock to be had, as on some file systems, `problem` says so.
+/// the process ends. It is a lock on a file, which NFS has for all nodes, where one on a folder is each node's own.
+/// Where there is none to be had, as on some file systems, `problem` says so.
 class RunLock {
 public:
   explicit RunLock(const RunFolder& folder);

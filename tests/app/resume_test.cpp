@@ -2,12 +2,14 @@
 // A run that was interrupted goes on to the bits of one that was not.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <fstream>
 #include <thread>
 
 #include "app/run_folder.hpp"
+#include "core/error.hpp"
 #include "io/trajectory_file.hpp"
 #include "tests/support/tiny_project.hpp"
 
@@ -320,6 +322,31 @@ TEST(Resume, of_a_folder_that_cannot_be_locked_says_so) {
   EXPECT_EQ(RunLock(RunFolder{folder.path()}).problem(), "");
   const std::string problem = RunLock(RunFolder{folder.path() / "missing"}).problem();
   EXPECT_NE(problem.find("missing: cannot be locked (No such file or directory)"), std::string::npos) << problem;
+}
+
+TEST(Resume, is_not_kept_from_its_lock_by_those_who_look_whether_there_is_one) {
+  const TemporaryFolder path;
+  const RunFolder folder{path.path()};
+  EXPECT_FALSE(is_worked_on(folder));
+  EXPECT_FALSE(fs::exists(folder.lock()));  // to look leaves nothing behind
+  std::atomic<bool> done = false;
+  std::thread looking([&] {
+    while (!done) is_worked_on(folder);
+  });
+  for (int i = 0; i < 20000; ++i) {
+    try {
+      const RunLock lock(folder);
+      EXPECT_EQ(lock.problem(), "");
+      EXPECT_TRUE(is_worked_on(folder));
+      EXPECT_THROW(RunLock{folder}, Error);
+    } catch (const Error& e) {
+      ADD_FAILURE() << e.what();
+      break;
+    }
+  }
+  done = true;
+  looking.join();
+  EXPECT_FALSE(is_worked_on(folder));
 }
 
 TEST(Resume, goes_on_after_a_disk_that_was_full) {
