@@ -8,11 +8,22 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace distzo2 {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// Of a run that goes on it would tell less than what is there.
+void remove_summary(const RunFolder& folder) {
+  std::error_code error;  // what is no file, or cannot be removed, is in the way of the new one
+  if (fs::is_regular_file(folder.summary(), error)) fs::remove(folder.summary(), error);
+}
+
+}  // namespace
 
 RunConfig for_resume(const TrainOptions& options, RunConfig config) {
   const auto names_folder = [](const std::string& set) { return set.starts_with("output/folder="); };
@@ -44,8 +55,9 @@ OpenRun find_run(const TrainOptions& options, const RunConfig& config, Progress&
 
 bool is_finished(const OpenRun& run, std::uint32_t steps) {
   if (!run.folder) return false;
+  if (!run.found) return ended_well(*run.folder, std::nullopt);
   // With a constant learning rate a finished run's deck may ask for more steps than were done.
-  return has_summary(*run.folder) && (!run.found || run.found->steps.size() >= steps);
+  return ended_well(*run.folder, run.steps_done()) && run.steps_done() >= steps;
 }
 
 const RunFolder& make_folder(OpenRun& run, const TrainOptions& options, const RunConfig& config) {
@@ -70,6 +82,7 @@ RunFiles open_files(OpenRun& run, const TrajectoryHeader& header, const RunConfi
   if (found.torn)
     progress.say(fmt::format("note     {}: what stands after step {} was not whole and is cut off",
                              folder.trajectory().string(), found.steps.size()));
+  remove_summary(folder);
   replace_text_file(folder.deck(), resolved_deck_yaml(config));
   auto trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), found, sync_s);
   MetricsFile metrics(folder.metrics(), found.steps);

@@ -112,10 +112,12 @@ std::optional<RunFolder> existing_run_folder(const RunConfig& config, const fs::
   return RunFolder{runs / fmt::format("{}{:03}", run_prefix(deck), number)};
 }
 
-bool has_summary(const RunFolder& folder) {
-  std::error_code none;
-  const std::uintmax_t bytes = fs::file_size(folder.summary(), none);
-  return !none && bytes > 0;
+bool ended_well(const RunFolder& folder, std::optional<std::uint64_t> steps_done) {
+  std::error_code error;
+  if (!fs::is_regular_file(folder.summary(), error)) return false;
+  std::ifstream in(folder.summary());
+  const Json summary = Json::parse(in, nullptr, false);
+  return summary.is_object() && (!steps_done || summary.value("steps", Json()) == Json(*steps_done));
 }
 
 bool is_worked_on(const RunFolder& folder) {

@@ -39,8 +39,9 @@ std::optional<RunFolder> run_of_deck(const std::filesystem::path& deck);
 /// there is no such folder yet.
 std::optional<RunFolder> existing_run_folder(const RunConfig& config, const std::filesystem::path& deck);
 
-/// Whether a run that ended well left its summary; an empty file is none, nor is a folder of that name.
-bool has_summary(const RunFolder& folder);
+/// Whether a run is at its end: it left a summary, of as many steps as its trajectory has now (none: there is no
+/// trajectory any more). An empty file is no summary, nor is a folder of that name.
+bool ended_well(const RunFolder& folder, std::optional<std::uint64_t> steps_done);
 
 /// Whether a process works in this folder now, as far as its lock tells. It is looked at, not taken: a run that starts
 /// at this moment is not disturbed.

@@ -66,12 +66,11 @@ RunStatus read_run_status(const RunFolder& folder, const Trajectory& trajectory)
   find_ends(status, evaluations);
   status.best = best_on_dev(evaluations);
 
-  // 3. Whether it is at its end. A summary of fewer steps is older than a resume with more of them.
-  if (has_summary(folder)) {
+  // 3. Whether it is at its end.
+  if (ended_well(folder, status.steps_done)) {
     const nlohmann::json summary = read_json_file(folder.summary());
-    const JsonObject object(summary, folder.summary().string());
-    status.commit = object.string_or("git_hash", "");
-    if (object.integer("steps", 0) == std::int64_t{status.steps_done}) status.state = State::finished;
+    status.commit = JsonObject(summary, folder.summary().string()).string_or("git_hash", "");
+    status.state = State::finished;
   }
   if (is_worked_on(folder)) status.state = State::running;
   return status;

@@ -247,6 +247,32 @@ TEST(Resume, with_more_steps_goes_on_where_the_learning_rate_is_constant) {
   EXPECT_NE(refused.err.find("zo/steps: 20 was 12"), std::string::npos) << refused.err;
 }
 
+TEST(Resume, with_more_steps_takes_the_summary_away_until_they_are_done) {
+  const TinyProject project;
+  const std::vector<std::string> sets{"data/dev=", "data/test="};
+  project.trained(sets);
+  EXPECT_EQ(project.train(with(sets, {"zo/steps=20", "zo/epsilon=1e-2"}), resume).exit_code, 2);
+  EXPECT_EQ(project.summary().at("steps"), 12);  // a resume that is refused changes nothing
+  // Its time is over before the first step, and so it does one.
+  EXPECT_EQ(project.train(with(sets, {"zo/steps=20", "checkpoint/time limit=0.001 s"}), resume).exit_code, 75);
+  EXPECT_FALSE(fs::exists(project.path("run/summary.json")));
+  EXPECT_EQ(project.json({"inspect", "run", "--json"}).at("run").at("status"), "stopped");
+  EXPECT_EQ(project.trained(with(sets, {"zo/steps=20"}), resume).at("steps"), 20);
+  EXPECT_EQ(project.json({"inspect", "run", "--json"}).at("run").at("status"), "finished");
+}
+
+TEST(Resume, takes_no_summary_of_other_steps_for_an_end) {
+  const TinyProject project;
+  const json expected = project.trained();
+  const std::string summary = text_of_file(project.path("run/summary.json"));
+  cut_back(project, 64 * 3);
+  project.write("run/summary.json", summary);  // as where the disk lost records alone
+  const ProgramResult fewer = project.train({"zo/steps=9"}, resume);
+  EXPECT_EQ(fewer.out.find("is finished"), std::string::npos) << fewer.out;
+  EXPECT_EQ(project.json({"inspect", "run", "--json"}).at("run").at("status"), "stopped");
+  expect_same_run(project.trained({}, resume), expected);
+}
+
 TEST(Resume, with_fewer_steps_than_were_done_is_refused) {
   const TinyProject project;
   const json expected = project.trained();
