@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -26,8 +25,7 @@ void remove_summary(const RunFolder& folder) {
 }  // namespace
 
 RunConfig for_resume(const TrainOptions& options, RunConfig config) {
-  const auto names_folder = [](const std::string& set) { return set.starts_with("output/folder="); };
-  if (!options.resume || std::ranges::any_of(options.deck.sets, names_folder)) return config;
+  if (!options.resume || config.output.folder_by_option) return config;
   if (const auto own = run_of_deck(options.deck.deck)) config.output.folder = own->path;
   return config;
 }

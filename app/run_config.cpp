@@ -218,6 +218,8 @@ RunConfig read_run_config(const std::filesystem::path& file, const std::vector<s
   });
   if (const auto place = deck.places.find("model/family"); place != deck.places.end())
     config.model.family_place = place->second;
+  if (const auto place = deck.places.find("output/folder"); place != deck.places.end())
+    config.output.folder_by_option = place->second.starts_with("--set");
   if (!config.data.random_tokens())
     config.data.task = find_task(config.data.task.string(), file,
                                  [&](const std::string& problem) { refuse_key(deck, "data/task", problem); });

@@ -122,7 +122,8 @@ struct Interval {
 enum class WriteModels : std::uint8_t { automatic, always, never };
 
 struct OutputSection {
-  std::filesystem::path folder;  // empty: runs/<deck>-<NNN> in the current folder
+  std::filesystem::path folder;   // empty: runs/<deck>-<NNN> in the current folder
+  bool folder_by_option = false;  // --set names it, not the deck
   Interval log_every;
   std::optional<std::uint32_t> evaluate_every;  // steps; none: a fifth of the run; 0: at its start and end only
   WriteModels write_models = WriteModels::automatic;

@@ -66,7 +66,10 @@ TEST(ResumeChoice, a_moved_runs_own_deck_goes_on_where_it_is_unless_an_option_na
   const TinyProject project;  // its deck names output/folder
   ASSERT_EQ(project.train(one_step).exit_code, 75);
   fs::rename(project.path("run"), project.path("moved"));
-  EXPECT_EQ(project.run({"train", "moved/deck.yaml", "--resume", "auto", "--set", "output/folder=new"}).exit_code, 75);
+  for (const char* set : {"output/folder=new", "output/folder = newer"}) {
+    EXPECT_EQ(project.run({"train", "moved/deck.yaml", "--resume", "auto", "--set", set}).exit_code, 75) << set;
+    EXPECT_TRUE(fs::exists(project.path(std::string(set).substr(std::string(set).find("new"))))) << set;
+  }
   EXPECT_FALSE(fs::exists(project.path("moved/summary.json")));
   EXPECT_EQ(project.run({"train", "moved/deck.yaml", "--resume", "auto"}).exit_code, 0);
   EXPECT_EQ(project.summary("moved").at("steps"), 1);
