@@ -105,16 +105,18 @@ ExitCode inspect_command(const InspectOptions& options) {
     return ExitCode::done;
   }
   const fs::path file = folder ? RunFolder{path}.trajectory() : path;
-  if (!fs::exists(file))
+  // A run makes its folder before its model is read, where that goes to disk.
+  const bool importing = folder && !fs::exists(file) && is_worked_on({path});
+  if (!fs::exists(file) && !importing)
     throw Error(ExitCode::file,
                 fmt::format("{}: neither a run folder (trajectory.zoj), a model folder (config.json) nor "
                             "a trajectory",
                             path.string()));
-  const Trajectory found = read_trajectory(file);
+  const Trajectory found = importing ? Trajectory{} : read_trajectory(file);
   std::optional<RunStatus> status;
   if (folder) status = read_run_status({path}, found);
   if (options.json) {
-    Json object = trajectory_object(found);
+    Json object = importing ? Json::object() : trajectory_object(found);
     if (status) object["run"] = status_object(*status);
     fmt::print("{}\n", json_text(object));
     return ExitCode::done;
@@ -123,7 +125,7 @@ ExitCode inspect_command(const InspectOptions& options) {
     fmt::print("run        {}\n", path.string());
     for (const std::string& line : status_lines(*status)) fmt::print("{}\n", line);
   }
-  print_trajectory(file, found);
+  if (!importing) print_trajectory(file, found);
   return ExitCode::done;
 }
 

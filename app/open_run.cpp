@@ -37,17 +37,16 @@ OpenRun find_run(const TrainOptions& options, const RunConfig& config, Progress&
     return run;
   }
   run.folder = existing_run_folder(config, options.deck.deck);
-  if (!run.folder) {
-    progress.say("note     there is no run of this deck to go on with: a new one begins");
-    return run;
+  if (run.folder) {
+    run.lock = std::make_unique<RunLock>(*run.folder);
+    if (run.lock->problem().empty()) remove_leftovers(*run.folder);
+    if (fs::exists(run.folder->trajectory())) run.found = read_trajectory(run.folder->trajectory());
   }
-  run.lock = std::make_unique<RunLock>(*run.folder);
-  if (run.lock->problem().empty()) remove_leftovers(*run.folder);
-  if (fs::exists(run.folder->trajectory())) run.found = read_trajectory(run.folder->trajectory());
   if (run.found) check_same_mathematics(run.found->header, config, run.folder->trajectory());
-  if (!is_finished(run, config.zo.steps))
-    progress.say(fmt::format("resuming {}, which has {} step{}", run.folder->path.string(), run.steps_done(),
-                             run.steps_done() == 1 ? "" : "s"));
+  if (is_finished(run, config.zo.steps)) return run;
+  progress.say(run.found ? fmt::format("resuming {}, which has {} step{}", run.folder->path.string(), run.steps_done(),
+                                       run.steps_done() == 1 ? "" : "s")
+                         : "note     there is no run of this deck to go on with: a new one begins");
   return run;
 }
 

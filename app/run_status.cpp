@@ -78,9 +78,7 @@ RunStatus read_run_status(const RunFolder& folder, const Trajectory& trajectory)
 
 std::vector<std::string> status_lines(const RunStatus& s) {
   const std::string of = s.steps ? fmt::format(" of {}", *s.steps) : "";
-  std::vector<std::string> lines{
-      s.state == State::finished ? fmt::format("status     finished after step {}{}", s.steps_done, of)
-                                 : fmt::format("status     {} after step {}{}", text_of(s.state), s.steps_done, of)};
+  std::vector<std::string> lines{fmt::format("status     {} after step {}{}", text_of(s.state), s.steps_done, of)};
   if (!s.model.empty()) lines.push_back("model      " + s.model);
   if (s.first)
     lines.push_back(fmt::format("accuracy   {:.4f} -> {:.4f} on {}, step {} -> {}", s.first->result.accuracy,

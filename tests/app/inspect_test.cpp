@@ -53,6 +53,19 @@ TEST(InspectRun, tells_a_run_that_a_process_works_on) {
   EXPECT_EQ(project.json({"inspect", "run", "--json"}).at("run").at("status"), "running");
 }
 
+TEST(InspectRun, tells_a_run_that_has_no_trajectory_yet) {
+  const TinyProject project;
+  project.write("run/store/chunks.bin", "of a model on its way");
+  expect_one_line(project.run({"inspect", "run"}), 3, {"neither a run folder"});
+  const RunLock working(RunFolder{project.path("run")});
+  const json run = project.json({"inspect", "run", "--json"}).at("run");
+  EXPECT_EQ(run.at("status"), "running");
+  EXPECT_EQ(run.at("steps_done"), 0);
+  const ProgramResult text = project.run({"inspect", "run"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_EQ(line_of(text.out, "status     "), "running after step 0");
+}
+
 TEST(InspectRun, takes_first_and_last_of_the_test_set_or_of_the_dev_set_until_that_has_both) {
   const TinyProject project;
   project.trained();

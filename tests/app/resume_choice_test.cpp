@@ -83,6 +83,12 @@ TEST(ResumeChoice, says_where_there_is_no_run_to_go_on_with) {
   const ProgramResult second = project.train(one_step, resume);
   EXPECT_EQ(line_of(second.out, "note     "), "");
   EXPECT_EQ(line_of(second.out, "resuming "), project.path("runs/deck-001").string() + ", which has 1 step");
+  fs::create_directory(project.path("empty"));
+  std::vector<std::string> sets = one_step;
+  sets.emplace_back("output/folder=empty");
+  const ProgramResult empty = project.train(sets, resume);
+  EXPECT_EQ(line_of(empty.out, "note     "), note);
+  EXPECT_EQ(line_of(empty.out, "resuming "), "");
 }
 
 }  // namespace
