@@ -110,7 +110,7 @@ void check_deck(const RunConfig& c, const Deck& deck) {
                fmt::format("{} would stop a run that does not diverge; accepted: above 1, or 0 for never",
                            c.zo.diverged_factor));
   }
-  if (!c.precision.reproducible) {
+  if (!c.precision.reproducible && !built_for_device()) {
     refuse_key(
         deck, "precision/reproducible",
         "false has no meaning here: on CPUs equal bits on any layout and thread count cost nothing; leave it out");

@@ -202,12 +202,14 @@ TEST_F(RunConfigTest, keys_that_contradict_each_other_are_refused) {
   expect_parts(error("zo: {diverged factor: 0.5}\n"), "zo/diverged factor", "above 1");
   expect_parts(error("precision: {round every: 4}\n"), "precision/round every", "fp32");
   EXPECT_EQ(read("precision: {round every: 4, storage: bf16}\n").precision.round_every, 4u);
-  expect_parts(error("precision: {reproducible: false}\n"), "precision/reproducible", "CPUs");
   expect_parts(error("precision: {round every: 4, storage: bf16}\nmemory: {write back every: 6}\n"),
                "memory/write back every: 6 is no multiple of precision/round every, 4");
   if (!built_for_device()) {
     expect_parts(error("memory: {device budget: 1 GiB}\n"), "memory/device budget", "memory/host budget",
                  "staging: always");
+    expect_parts(error("precision: {reproducible: false}\n"), "precision/reproducible", "CPUs");
+  } else {
+    EXPECT_FALSE(read("precision: {reproducible: false}\n").precision.reproducible);
   }
 }
 
