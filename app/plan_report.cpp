@@ -131,6 +131,16 @@ std::vector<std::string> plan_lines(const PlannedRun& run, const MemoryPlan& pla
   return lines;
 }
 
+std::string memory_line(const MemoryPlan& plan) {
+  std::string line = bytes_text(plan.resident_bytes + plan.host_bytes + plan.disk_bytes) + " of parameters";
+  if (plan.disk_bytes > 0) line += fmt::format(", {} of them on disk", bytes_text(plan.disk_bytes));
+  if (plan.machine == Machine::device)
+    line += fmt::format("; on the device {} of {} in all", bytes_text(plan.total(MemoryPlace::device)),
+                        bytes_text(plan.device_budget));
+  return line + fmt::format("; on the host {} of {} in all ({})", bytes_text(plan.total(MemoryPlace::host)),
+                            bytes_text(plan.host_budget), plan.host_source);
+}
+
 std::vector<std::string> notes_of_memory(const RunConfig& config, const MemoryPlan& plan) {
   std::vector<std::string> notes;
   if (const std::string note = host_budget_note(config, machine_memory_sources()); !note.empty()) notes.push_back(note);

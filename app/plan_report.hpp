@@ -21,6 +21,9 @@ struct PlannedRun {
 /// For people: tiers, terms with the limit that bound, what moves in a step and in the run, room on the disk.
 std::vector<std::string> plan_lines(const PlannedRun& run, const MemoryPlan& plan);
 
+/// In one line what the parameters take, and what all does, of what there is.
+std::string memory_line(const MemoryPlan& plan);
+
 /// A line where the deck's host budget is more than this machine has for it, and one for each key that the deck gives
 /// for what streams where this plan streams nothing.
 std::vector<std::string> notes_of_memory(const RunConfig& config, const MemoryPlan& plan);

@@ -5,7 +5,6 @@
 #include "app/output_place.hpp"
 #include "app/plan_report.hpp"
 #include "app/progress.hpp"
-#include "core/kokkos_scope.hpp"
 #include "core/step.hpp"
 #include "io/hf_config.hpp"
 #include "io/units.hpp"
@@ -67,14 +66,7 @@ ExitCode validate_command(const RunConfig& config) {
 
   // 2. What the run is and what it needs.
   const int evaluations = evaluation_count(config.zo.difference, static_cast<int>(config.zo.directions));
-  const auto [batch, evaluation] = largest_passes(config, data);
-  const int threads = host_concurrency();
-  const std::size_t activations = std::max(activation_bytes(model, evaluations, batch.tokens, batch.terms, threads),
-                                           activation_bytes(model, 1, evaluation.tokens, evaluation.terms, threads));
-  std::int64_t matrices = 0;
-  for (const Tensor& t : table.tensors) matrices += t.matrix ? t.size() : 0;
-  const std::int64_t stored =
-      matrices * static_cast<std::int64_t>(bytes_of(config.precision.storage)) + 4 * (table.parameters - matrices);
+  const BatchShape batch = largest_passes(config, data).step;
 
   fmt::print("model     {}\n", describe(model, table));
   fmt::print("task      {}{}, objective {}\n", data.task.name,
@@ -93,8 +85,7 @@ ExitCode validate_command(const RunConfig& config) {
     fmt::print("example {}\n{}\n", i + 1, example_text(data, shown.examples[i]));
   fmt::print("step      {} evaluations of {} sequences, at most {} tokens and {} loss terms\n", evaluations,
              config.zo.batch, batch.tokens, batch.terms);
-  fmt::print("memory    {} parameters, {} activations and scratch at most\n",
-             bytes_text(static_cast<std::uint64_t>(stored)), bytes_text(activations));
+  fmt::print("memory    {}\n", memory_line(plan));
   fmt::print("the deck is good\n");
   return ExitCode::done;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "app/memory_budget.hpp"
+#include "io/units.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -220,6 +221,30 @@ TEST(Plan, ends_as_the_run_would_where_the_store_finds_no_room) {
   // What is free on another machine is not known.
   EXPECT_GT(bytes(plan_of("opt_175b_disk.yaml", {"--gpu", "24 GB", "--set", "memory/scratch folder=/proc"}), "disk"),
             0U);
+}
+
+TEST(Plan, is_what_validate_says_of_memory) {
+  const TinyProject project;
+  for (const std::vector<std::string>& sets : std::vector<std::vector<std::string>>{
+           {"memory/host budget=1 GiB"},
+           {"memory/host budget=1 GiB", "precision/storage=bf16", "precision/compute=bf16"},
+           {"memory/host budget=1 GiB", "memory/staging=always"}}) {
+    std::vector<std::string> words = train_words("deck.yaml", sets);
+    words.front() = "plan";
+    words.emplace_back("--json");
+    const Json plan = project.json(words);
+    words.front() = "validate";
+    words.pop_back();
+    const std::uint64_t parameters = bytes(plan, "resident") + bytes(plan, "host");
+    const auto of = [&](const char* place) {
+      const Json& there = plan.at(place);
+      return std::string("; on the ") + place + " " + bytes_text(there.at("bytes").get<std::uint64_t>()) + " of " +
+             bytes_text(there.at("budget").get<std::uint64_t>()) + " in all";
+    };
+    EXPECT_EQ(line_of(project.run(words).out, "memory    "), bytes_text(parameters) + " of parameters" +
+                                                                 (plan.at("machine") == "device" ? of("device") : "") +
+                                                                 of("host") + " (memory/host budget)");
+  }
 }
 
 TEST(Plan, a_model_from_a_folder_is_planned_with_its_data) {
