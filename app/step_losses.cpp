@@ -91,14 +91,22 @@ BatchSize largest_batch(std::span<const Example> examples, std::uint32_t batch, 
     tokens.push_back(size.tokens);
     terms.push_back(size.terms);
   }
-  // A batch may cross epochs, so an example can stand in it more than once: at most ceil(batch / examples) + 1 times.
-  const auto sum_of_largest = [&](std::vector<int>& sizes) {
+  // A batch is a window of the epochs in a row, at a multiple of gcd(batch, examples): the end of one epoch, whole
+  // ones, the beginning of another. Each of the three may hold any examples, so that one can stand in each.
+  const auto largest_sum = [&](std::vector<int>& sizes) {
     std::ranges::sort(sizes, std::greater<>());
-    std::int64_t sum = 0;
-    for (std::uint32_t i = 0; i < batch; ++i) sum += sizes[i % sizes.size()];
-    return static_cast<int>(std::min<std::int64_t>(sum, std::numeric_limits<int>::max()));
+    const std::uint64_t count = sizes.size();
+    std::vector<std::int64_t> sums(1);  // of the 0, 1, ... largest
+    for (const int size : sizes) sums.push_back(sums.back() + size);
+    std::int64_t largest = 0;
+    for (std::uint64_t begin = 0; begin < count; begin += std::gcd(std::uint64_t{batch}, count)) {
+      const std::uint64_t first = std::min(std::uint64_t{batch}, count - begin), rest = batch - first;
+      largest =
+          std::max(largest, sums[first] + static_cast<std::int64_t>(rest / count) * sums[count] + sums[rest % count]);
+    }
+    return static_cast<int>(std::min<std::int64_t>(largest, std::numeric_limits<int>::max()));
   };
-  return {sum_of_largest(tokens), sum_of_largest(terms)};
+  return {largest_sum(tokens), largest_sum(terms)};
 }
 
 BatchSize largest_evaluation(std::span<const Example> examples) {
