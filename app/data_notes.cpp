@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
-#include <set>
 #include <system_error>
 #include <utility>
 
@@ -38,7 +38,7 @@ std::optional<std::string> only_label(const LoadedData& data, const ExampleSet& 
   return word.empty() ? std::to_string(label) : word;
 }
 
-/// Why an evaluation of this set says little of new data, where it does.
+/// What of this set is trained on, where that is a tenth of it or more; else empty.
 std::string trained_on(const ExampleSet& train, const ExampleSet& set) {
   if (set.path != train.path && same_bytes(set.path, train.path))
     return fmt::format("the file is the same as the training file {}", train.path.string());
@@ -47,13 +47,17 @@ std::string trained_on(const ExampleSet& train, const ExampleSet& set) {
     for (const auto& candidate : e.candidates) all.insert(all.end(), candidate.begin(), candidate.end());
     return std::pair(std::move(all), e.label);
   };
-  std::set<std::pair<std::vector<std::int32_t>, int>> left;
-  for (const Example& e : set.examples) left.insert(text(e));
+  std::map<std::pair<std::vector<std::int32_t>, int>, std::size_t> left;  // how often it stands in the set
+  for (const Example& e : set.examples) ++left[text(e)];
+  std::size_t seen = 0;
   for (const Example& e : train.examples) {
     if (left.empty()) break;
-    left.erase(text(e));
+    if (const auto node = left.extract(text(e))) seen += node.mapped();
   }
-  return left.empty() ? "every example is trained on" : "";
+  const std::size_t all = set.examples.size();
+  return seen == all        ? "every example is trained on"
+         : 10 * seen >= all ? fmt::format("{} of {} examples are trained on", seen, all)
+                            : "";
 }
 
 void add_training_notes(std::vector<std::string>& notes, const LoadedData& data, std::uint32_t batch) {
@@ -70,8 +74,8 @@ void add_evaluation_notes(std::vector<std::string>& notes, const LoadedData& dat
   if (const auto label = only_label(data, set))
     notes.push_back(
         fmt::format("{}: every example has the label \"{}\", so that its accuracy says little", set.source, *label));
-  if (const std::string why = data.train ? trained_on(*data.train, set) : ""; !why.empty())
-    notes.push_back(fmt::format("{}: {}, so that its accuracy says little of new data", set.source, why));
+  if (const std::string what = data.train ? trained_on(*data.train, set) : ""; !what.empty())
+    notes.push_back(fmt::format("{}: {}, so that its accuracy says little of new data", set.source, what));
 }
 
 }  // namespace

@@ -37,6 +37,19 @@ TEST(DataNotes, name_what_is_odd_about_the_sets) {
   const std::string train = text_of_file(project.path("train.tsv"));
   project.write("some.tsv", train.substr(0, train.find("row 3")));
   EXPECT_NE(notes({"data/test=some.tsv"}).find("every example is trained on"), std::string::npos);
+  const std::string dev = text_of_file(project.path("dev.tsv")), rows = train.substr(train.find('\n') + 1);
+  const auto first = [&](int count) {  // rows of the training file
+    std::size_t end = 0;
+    for (int i = 0; i < count; ++i) end = rows.find('\n', end) + 1;
+    return rows.substr(0, end);
+  };
+  project.write("leak.tsv", dev + first(1));
+  EXPECT_EQ(notes({"data/test=leak.tsv"}).find("trained on"), std::string::npos);  // 1 of 13 is below a tenth
+  project.write("leak.tsv", dev + first(2));
+  EXPECT_NE(notes({"data/test=leak.tsv"}).find("leak.tsv, 14 of 14 rows: 2 of 14 examples are trained on, so that"),
+            std::string::npos);
+  project.write("leak.tsv", dev + first(1) + first(1));  // each time that it stands there counts
+  EXPECT_NE(notes({"data/test=leak.tsv"}).find("2 of 14 examples are trained on"), std::string::npos);
   // A row has "row ", a number, a blank, its letters, ": " and "yes": with 12 tokens only "row 0 a" is whole.
   EXPECT_NE(notes({"data/max length=12"}).find("train.tsv, 40 of 40 rows: 39 prompts shortened to 12 tokens"),
             std::string::npos);
