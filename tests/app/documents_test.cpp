@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 TEST(Documents, point_to_files_that_exist) {
   const fs::path root = DISTZO2_SOURCE_DIR;
   std::vector<fs::path> documents{root / "README.md"};
-  for (const char* folder : {"docs", "app", "core", "inputs", "io", "parallel", "tests"}) {
+  for (const char* folder : {"docs", "app", "core", "inputs", "io", "parallel", "results", "scripts", "tests"}) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {
       if (entry.path().extension() == ".md") {
         documents.push_back(entry.path());

@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <thread>
 
 #include "app/threads.hpp"
 #include "io/output_file.hpp"
@@ -105,12 +103,6 @@ TEST(Output, that_nobody_reads_any_more_is_no_error) {
     }
 }
 
-void wait_for_text(RunningProgram& program, const std::string& text) {
-  while (program.running() && program.out().find(text) == std::string::npos) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
 ProgramResult signalled(const TinyProject& project, const std::vector<int>& signals,
                         const ProgramOptions& options = {}) {
   const std::vector<std::string> sets{"zo/steps=1000000", "output/evaluate every=0"};
@@ -125,18 +117,6 @@ ProgramResult signalled(const TinyProject& project, const std::vector<int>& sign
 TEST(Signals, of_a_closed_terminal_stop_a_run_like_a_request) {
   EXPECT_EQ(signalled(TinyProject(), {SIGHUP}).exit_code, 75);
   EXPECT_EQ(signalled(TinyProject(), {SIGHUP, SIGTERM}).exit_code, 75);
-}
-
-TEST(Signals, that_are_ignored_stay_ignored) {
-  const TinyProject project;
-  const std::vector<std::string> sets{"zo/steps=1000000", "output/evaluate every=0"};
-  RunningProgram program(train_words("deck.yaml", sets), project.here(after("trap '' HUP")));
-  wait_for_text(program, "tokens/s");
-  program.send(SIGHUP);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // a step takes a few
-  EXPECT_TRUE(program.running());
-  program.send(SIGUSR1);
-  EXPECT_EQ(program.wait().exit_code, 75);
 }
 
 }  // namespace

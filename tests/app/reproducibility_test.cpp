@@ -20,12 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-void expect_same_run(const json& a, const json& b) {
-  EXPECT_EQ(a.at("theta_digest"), b.at("theta_digest"));
-  EXPECT_EQ(a.at("trajectory_digest"), b.at("trajectory_digest"));
-  EXPECT_EQ(a.at("final"), b.at("final"));
-}
-
 void expect_other_run(const json& a, const json& b) {
   EXPECT_NE(a.at("theta_digest"), b.at("theta_digest"));
   EXPECT_NE(a.at("trajectory_digest"), b.at("trajectory_digest"));

@@ -27,12 +27,6 @@ std::vector<std::string> with(std::vector<std::string> sets, const std::vector<s
   return sets;
 }
 
-void expect_same_run(const json& a, const json& b) {
-  for (const char* key : {"steps", "theta_digest", "trajectory_digest", "initial", "final"}) {
-    EXPECT_EQ(a.at(key), b.at(key)) << key;
-  }
-}
-
 /// metrics.jsonl without what the clock says; a step that was recorded but not yet written there has no times.
 std::vector<json> without_times(std::vector<json> metrics) {
   for (json& line : metrics) {

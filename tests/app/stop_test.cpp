@@ -21,18 +21,6 @@ using nlohmann::json;
 
 const std::vector<std::string> resume{"--resume", "auto"};
 
-void expect_same_run(const json& a, const json& b) {
-  for (const char* key : {"steps", "theta_digest", "trajectory_digest", "initial", "final"}) {
-    EXPECT_EQ(a.at(key), b.at(key)) << key;
-  }
-}
-
-void wait_for_text(RunningProgram& program, const std::string& text) {
-  while (program.running() && program.out().find(text) == std::string::npos) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
 /// Stopped, resumable: exit code 75, a whole trajectory, no final model, and a line that says how to go on.
 void expect_stopped(const TinyProject& project, const ProgramResult& result) {
   EXPECT_EQ(result.exit_code, 75) << result.err;

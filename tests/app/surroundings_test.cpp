@@ -3,11 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <limits>
-#include <thread>
 
 #include "io/output_file.hpp"
 #include "io/trajectory_file.hpp"
@@ -135,9 +133,7 @@ TEST(Trajectories, that_are_lost_while_a_run_writes_end_it_with_an_error) {
   const TinyProject project;
   RunningProgram program(train_words("deck.yaml", {"zo/steps=2000", "zo/learning rate=0", "output/evaluate every=0"}),
                          project.here());
-  while (program.running() && program.out().find("tokens/s") == std::string::npos) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  wait_for_text(program, "tokens/s");
   fs::rename(project.path("run/trajectory.zoj"), project.path("elsewhere"));
   expect_one_line(program.wait(), 3, {"run/trajectory.zoj"});
   EXPECT_FALSE(fs::exists(project.path("run/summary.json")));
@@ -146,9 +142,7 @@ TEST(Trajectories, that_are_lost_while_a_run_writes_end_it_with_an_error) {
 TEST(Runs, whose_folder_is_moved_meanwhile_end_with_an_error_and_do_not_make_it_again) {
   const TinyProject project;
   RunningProgram program(train_words("deck.yaml", {"zo/steps=1000000", "output/evaluate every=200"}), project.here());
-  while (program.running() && program.out().find("tokens/s") == std::string::npos) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  wait_for_text(program, "tokens/s");
   fs::rename(project.path("run"), project.path("elsewhere"));
   expect_one_line(program.wait(), 3, {project.path("run").string() + ": ", "folder is no longer there"});
   EXPECT_FALSE(fs::exists(project.path("run")));

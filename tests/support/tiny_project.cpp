@@ -204,6 +204,18 @@ bool kill_at_bytes(const TinyProject& project, const std::vector<std::string>& w
   return program.wait().signal == SIGKILL;
 }
 
+void expect_same_run(const nlohmann::json& a, const nlohmann::json& b) {
+  for (const char* key : {"steps", "theta_digest", "trajectory_digest", "initial", "final"}) {
+    EXPECT_EQ(a.at(key), b.at(key)) << key;
+  }
+}
+
+void wait_for_text(RunningProgram& program, const std::string& text) {
+  while (program.running() && program.out().find(text) == std::string::npos) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 void expect_each_step_once(const std::vector<nlohmann::json>& metrics, std::size_t steps) {
   std::size_t next = 0;
   for (const nlohmann::json& line : metrics) {

@@ -60,6 +60,12 @@ std::uintmax_t size_of(const std::filesystem::path& path);
 /// ended before.
 bool kill_at_bytes(const TinyProject& project, const std::vector<std::string>& words, std::uintmax_t bytes);
 
+/// Two summaries are of runs with the same bits.
+void expect_same_run(const nlohmann::json& a, const nlohmann::json& b);
+
+/// Returns once the program has printed this text, or has ended.
+void wait_for_text(RunningProgram& program, const std::string& text);
+
 /// metrics.jsonl holds each of these steps once, in order.
 void expect_each_step_once(const std::vector<nlohmann::json>& metrics, std::size_t steps);
 
