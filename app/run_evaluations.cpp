@@ -51,18 +51,25 @@ bool RunEvaluations::at(std::uint32_t t, bool end) {
   if (data_.dev && (ends || (interval_ != 0 && t % interval_ == 0)) && !recorded(t, "dev")) {
     const std::optional<EvaluationResult> result = evaluated("dev", *data_.dev);
     if (!result) return false;
+    RecordedEvaluation dev{t, "dev", *result, data_.dev->digest, {}, {}};
     if (!best_ || is_better(*result, best_->result)) {
-      best_ = RecordedEvaluation{t, "dev", *result, data_.dev->digest};
-      if (t > 0 && writes_models(config_, engine_.store())) best_problem_ = write_model(folder_.best_model());
+      if (t > 0) write_best(dev);
+      best_ = dev;
     }
-    record(t, "dev", *result);  // after best/, so that a run that is resumed between the two writes it
+    record(dev);  // after best/, so that a run that is resumed between the two writes it
   }
   if (data_.test && ends && !recorded(t, "test")) {
     const std::optional<EvaluationResult> result = evaluated("test", *data_.test);
     if (!result) return false;
-    record(t, "test", *result);
+    record({t, "test", *result, data_.test->digest, {}, {}});
   }
   return true;
+}
+
+void RunEvaluations::write_best(RecordedEvaluation& best) {
+  const bool writes = writes_models(config_, engine_.store());
+  if (writes) best.best_problem = write_model(folder_.best_model());
+  best.in_folder_best = writes && best.best_problem.empty();
 }
 
 void RunEvaluations::write_final() {
@@ -81,12 +88,13 @@ std::string RunEvaluations::write_model(const std::filesystem::path& folder) {
 }
 
 std::string RunEvaluations::models_problem() const {
-  return best_problem_ + (best_problem_.empty() || final_problem_.empty() ? "" : "; ") + final_problem_;
+  const std::string best = best_ ? best_->best_problem : "";
+  return best + (best.empty() || final_problem_.empty() ? "" : "; ") + final_problem_;
 }
 
 bool RunEvaluations::best_is_written() const {
   std::error_code none;
-  return best_ && best_->step > 0 && best_problem_.empty() && std::filesystem::is_directory(folder_.best_model(), none);
+  return best_ && best_->in_folder_best.value_or(false) && std::filesystem::is_directory(folder_.best_model(), none);
 }
 
 std::optional<EvaluationResult> RunEvaluations::reported(std::uint32_t t) const {
@@ -111,12 +119,12 @@ std::optional<EvaluationResult> RunEvaluations::evaluated(const std::string& set
   return result;
 }
 
-void RunEvaluations::record(std::uint32_t t, const std::string& set, const EvaluationResult& result) {
-  const ExampleSet& examples = set == "dev" ? *data_.dev : *data_.test;
-  recorded_.push_back({t, set, result, examples.digest});
-  metrics_.evaluation(recorded_.back());
-  progress_.say(fmt::format("step {} on {}: accuracy {:.4f}, loss {:.4f}, {} examples", t, set, result.accuracy,
-                            result.loss, result.examples));
+void RunEvaluations::record(const RecordedEvaluation& evaluation) {
+  recorded_.push_back(evaluation);
+  metrics_.evaluation(evaluation);
+  const EvaluationResult& result = evaluation.result;
+  progress_.say(fmt::format("step {} on {}: accuracy {:.4f}, loss {:.4f}, {} examples", evaluation.step, evaluation.set,
+                            result.accuracy, result.loss, result.examples));
 }
 
 }  // namespace distzo2

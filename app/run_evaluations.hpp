@@ -38,7 +38,8 @@ public:
   std::string models_problem() const;
   /// The best evaluation on the dev set so far; none where there is no dev set.
   const std::optional<RecordedEvaluation>& best() const { return best_; }
-  /// Whether best/ holds the model of that evaluation. The base model, best at step 0, is not written.
+  /// Whether best/ holds the model of that evaluation, as metrics.jsonl keeps it: what stands there may be of an
+  /// earlier one. The base model, best at step 0, is not written.
   bool best_is_written() const;
   /// The evaluation of theta_t that the summary reports (test, else dev), if it was made.
   std::optional<EvaluationResult> reported(std::uint32_t t) const;
@@ -48,7 +49,9 @@ private:
   std::string write_model(const std::filesystem::path& folder);
   std::optional<EvaluationResult> recorded(std::uint32_t t, const std::string& set) const;
   std::optional<EvaluationResult> evaluated(const std::string& set, const ExampleSet& examples);
-  void record(std::uint32_t t, const std::string& set, const EvaluationResult& result);
+  void record(const RecordedEvaluation& evaluation);
+  /// Writes theta as it is to best/ where models are written, and keeps with the evaluation whether that was done.
+  void write_best(RecordedEvaluation& best);
 
   const RunConfig& config_;
   const LoadedData& data_;
@@ -62,7 +65,7 @@ private:
   std::uint32_t interval_;  // steps; 0: at the ends only
   std::vector<RecordedEvaluation> recorded_;
   std::optional<RecordedEvaluation> best_;
-  std::string best_problem_, final_problem_;
+  std::string final_problem_;
 };
 
 }  // namespace distzo2

@@ -195,7 +195,9 @@ void MetricsFile::evaluation(const RecordedEvaluation& evaluation) {
               {"confusion", r.confusion}};
   Json whole{{"step", evaluation.step}, {"evaluation", object}};
   if (evaluation.data_digest) whole["data_digest"] = fmt::format("{:016x}", *evaluation.data_digest);
-  line(whole.dump());
+  if (evaluation.in_folder_best) whole["in_folder_best"] = *evaluation.in_folder_best;
+  if (!evaluation.best_problem.empty()) whole["best_problem"] = evaluation.best_problem;
+  line(whole.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::vector<RecordedStep> recorded_steps(const fs::path& metrics) {
@@ -230,11 +232,14 @@ std::vector<RecordedEvaluation> recorded_evaluations(const fs::path& metrics) {
     if (!line.is_object() || !line.contains("evaluation")) continue;
     try {
       const Json& e = line.at("evaluation");
-      found.push_back({line.at("step").get<std::uint32_t>(),
-                       e.at("set").get<std::string>(),
-                       {number(e.at("accuracy")), number(e.at("loss")), e.at("examples").get<std::uint64_t>(),
-                        e.at("confusion").get<std::vector<std::uint64_t>>()},
-                       digest_of(line)});
+      found.push_back(
+          {line.at("step").get<std::uint32_t>(),
+           e.at("set").get<std::string>(),
+           {number(e.at("accuracy")), number(e.at("loss")), e.at("examples").get<std::uint64_t>(),
+            e.at("confusion").get<std::vector<std::uint64_t>>()},
+           digest_of(line),
+           line.contains("in_folder_best") ? std::optional(line.at("in_folder_best").get<bool>()) : std::nullopt,
+           line.value("best_problem", "")});
     } catch (const nlohmann::json::exception&) {
       continue;  // a line that somebody changed: it is evaluated again
     }

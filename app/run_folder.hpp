@@ -80,6 +80,8 @@ struct RecordedEvaluation {
   std::string set;  // "dev" or "test"
   EvaluationResult result;
   std::optional<std::uint64_t> data_digest;  // of the set's examples
+  std::optional<bool> in_folder_best;        // of the best on the dev set so far: whether best/ was made its model
+  std::string best_problem;                  // why its numbers did not allow that
 };
 std::vector<RecordedEvaluation> recorded_evaluations(const std::filesystem::path& metrics);
 

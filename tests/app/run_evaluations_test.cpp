@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <memory>
+#include <tuple>
 
 #include "app/resume.hpp"
 #include "tests/support/tiny_project.hpp"
@@ -25,7 +26,9 @@ struct Fp16Run {
   Progress progress{config.output.log_every, config.zo.steps};
   StopSignals signals;
   TimeLeft time_left{RunWork{}};
-  RunEvaluations evaluations{config, data, folder, *engine, trajectory, metrics, progress, signals, time_left};
+  RunEvaluations evaluations = begin();
+
+  RunEvaluations begin() { return {config, data, folder, *engine, trajectory, metrics, progress, signals, time_left}; }
 
   /// theta += c z of this step: a large c takes norms beyond what fp16 holds.
   void update(std::uint32_t t, float c) {
@@ -60,6 +63,38 @@ TEST(RunEvaluations, name_both_models_where_both_are_missing) {
   run.evaluations.write_final();
   const std::string both = run.evaluations.models_problem();
   EXPECT_EQ(both.find(best + "; " + (run.folder.path / "final could not be written: tensor ").string()), 0U) << both;
+}
+
+TEST(RunEvaluations, of_a_resumed_run_know_whether_best_was_written) {
+  const auto line = [](const std::string& more) {  // better than any that the tiny model gets
+    return R"({"step":3,"evaluation":{"set":"dev","accuracy":1.0,"loss":0.0,"examples":12,"confusion":[6,0,0,6]})" +
+           more + "}\n";
+  };
+  for (const auto& [more, written, problem] :
+       {std::tuple{R"(,"in_folder_best":true)", true, ""},
+        {R"(,"in_folder_best":false)", false, ""},
+        {R"(,"in_folder_best":false,"best_problem":"no place for it")", false, "no place for it"},
+        {"", false, ""}}) {
+    SCOPED_TRACE(more);
+    Fp16Run run;
+    run.project.write("run/best/config.json", "of this step or an earlier one");
+    run.project.write("run/metrics.jsonl", line(more));
+    RunEvaluations resumed = run.begin();
+    EXPECT_TRUE(resumed.at(5, false));  // which is no better
+    EXPECT_EQ(resumed.best().value().step, 3U);
+    EXPECT_EQ(resumed.best_is_written(), written);
+    EXPECT_EQ(resumed.models_problem(), problem);
+  }
+}
+
+TEST(RunEvaluations, find_no_best_model_in_what_stands_where_none_is_written) {
+  const TinyProject project;
+  project.write("run/best/config.json", "of an earlier run");
+  const nlohmann::json best =
+      project.trained({"zo/learning rate=3e-4", "output/evaluate every=1", "zo/steps=40", "output/write models=never"})
+          .at("best");
+  ASSERT_GT(best.at("step"), 0);
+  EXPECT_EQ(best.at("in_folder_best"), false);
 }
 
 }  // namespace
