@@ -51,13 +51,15 @@ RunWork work_of(const RunConfig& config, const LoadedData& data) {
           {tokens(data.dev), tokens(data.test)}};
 }
 
-/// Applies the records of a resumed run. Its first evaluation is made before where a kill had kept it from that.
-void catch_up(PlacedModel& placed, const std::vector<StepRecord>& records, const LoadedData& data,
-              RunEvaluations& evaluations, Progress& progress) {
-  if (records.empty()) return;
-  if (!evaluations.reported(0) && (data.test || data.dev) && !placed.is_advanced()) evaluations.at(0, false);
+/// Applies the records of a resumed run, after theta_0 was evaluated on a set that the run did not have when it began.
+/// False where a stop request ended that: no record is applied then.
+bool catch_up(PlacedModel& placed, const std::vector<StepRecord>& records, RunEvaluations& evaluations,
+              Progress& progress) {
+  if (records.empty()) return true;
+  if (!placed.is_advanced() && !evaluations.at(0, false)) return false;
   replay(placed.engine(), records);
   progress.say(fmt::format("resumed  after step {}, by replay", records.size()));
+  return true;
 }
 
 ExitCode stopped(StopReason reason, const Training& training, const TrainOptions& options, const RunFolder& folder) {
@@ -105,6 +107,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given) {
     progress.say(fmt::format("{} is finished: {}", run.folder->path.string(), run.folder->summary().string()));
     return ExitCode::done;
   }
+  refuse_fewer_steps(config, run);
 
   // 2. Data, and where everything will be.
   const StopSignals signals;
@@ -113,7 +116,6 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given) {
   const LoadedData data = load_data(config, model, Sets::all);
   const MemoryPlan plan = plan_here(config, model, data);
   const PlannedRun planned{config, model, table, data};
-  refuse_fewer_steps(config, run);
 
   // 3. The model. What goes to disk needs the run's folder; otherwise there is none before all has been read.
   const bool on_disk = plan.disk_bytes > 0;
@@ -137,7 +139,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given) {
   TimeLeft time_left(work_of(config, data));
   RunEvaluations evaluations(config, data, folder, engine, *files.trajectory, files.metrics, progress, signals,
                              time_left);
-  catch_up(placed, files.records, data, evaluations, progress);
+  const bool goes_on = catch_up(placed, files.records, evaluations, progress);
 
   // 6. The steps.
   LaneLog lanes(config, engine);
@@ -145,7 +147,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given) {
   Training training{config,           data,     engine,   *files.trajectory,
                     files.metrics,    progress, signals,  std::move(files.records),
                     evaluation_point, lanes,    time_left};
-  const StopReason end = train(training);
+  const StopReason end = goes_on ? train(training) : stop_request(signals, config.checkpoint).value();
   files.trajectory->sync();
   lanes.close();
   placed.sync();

@@ -2,6 +2,7 @@
 // A run that was interrupted goes on to the bits of one that was not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -253,6 +254,16 @@ TEST(Resume, with_more_steps_takes_the_summary_away_until_they_are_done) {
   EXPECT_EQ(project.json({"inspect", "run", "--json"}).at("run").at("status"), "finished");
 }
 
+TEST(Resume, evaluates_the_base_model_on_a_set_that_it_adds) {
+  const TinyProject project;
+  project.trained({"data/dev="});
+  project.trained({"zo/steps=14"}, resume);
+  const std::vector<json> metrics = project.metrics();
+  EXPECT_TRUE(std::ranges::any_of(metrics, [](const json& line) {
+    return line.at("step") == 0 && line.value("/evaluation/set"_json_pointer, "") == "dev";
+  }));
+}
+
 TEST(Resume, takes_no_summary_of_other_steps_for_an_end) {
   const TinyProject project;
   const json expected = project.trained();
@@ -269,7 +280,10 @@ TEST(Resume, with_fewer_steps_than_were_done_is_refused) {
   const TinyProject project;
   const json expected = project.trained();
   cut_back(project, 64);
+  const std::string train = text_of_file(project.path("train.tsv"));
+  project.write("train.tsv", "");  // it is refused before data are read
   const ProgramResult result = project.train({"zo/steps=9"}, resume);
+  project.write("train.tsv", train);
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("zo/steps: 9"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("12"), std::string::npos) << result.err;

@@ -107,6 +107,18 @@ TEST(Stop, a_time_limit_ends_an_evaluation) {
   expect_same_run(project.trained({}, resume), whole.trained());
 }
 
+TEST(Stop, ends_the_first_evaluation_on_a_set_that_a_resume_adds) {
+  const std::string limit = "checkpoint/time limit=0.001 s";  // over before the first step: each process does one
+  const TinyProject project;
+  ASSERT_EQ(project.train({"zo/steps=3", "data/dev=", "data/test=", limit}).exit_code, 75);
+  const ProgramResult stopped = project.train({"zo/steps=3", limit}, resume);
+  EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
+  EXPECT_NE(stopped.out.find("stopped  at the time limit after step 1\n"), std::string::npos) << stopped.out;
+  EXPECT_EQ(read_trajectory(project.path("run/trajectory.zoj")).steps.size(), 1U);  // none more
+  const TinyProject whole;
+  expect_same_run(project.trained({"zo/steps=3"}, resume), whole.trained({"zo/steps=3"}));
+}
+
 TEST(Stop, a_second_interrupt_ends_the_program_at_once) {
   const TinyProject project;
   const std::vector<std::string> sets{"zo/batch=3000", "zo/directions=8"};  // a step takes seconds
