@@ -2,6 +2,8 @@
 #include "app/deck_checks.hpp"
 
 #include "app/build_info.hpp"
+#include "app/step_setup.hpp"
+#include "core/error.hpp"
 #include "core/model_shapes.hpp"
 
 #include <fmt/format.h>
@@ -70,12 +72,23 @@ void check_memory(const RunConfig& c, const Deck& deck) {
   }
 }
 
+/// A layout that no number of ranks makes fit.
+void check_parallel(const RunConfig& c, const Deck& deck) {
+  const Layout layout = layout_of(c, static_cast<int>(c.parallel.pertp));
+  try {
+    check_layout(layout, layout.pertp * layout.ddp);
+  } catch (const Error& e) {
+    refuse_key(deck, layout.evaluations % layout.pertp != 0 ? "parallel/pertp" : "parallel/ddp", e.what());
+  }
+}
+
 }  // namespace
 
 void check_deck(const RunConfig& c, const Deck& deck) {
   const auto same = [](const auto& a, const auto& b) { return !a.empty() && a == b; };
   check_model(c, deck);
   check_memory(c, deck);
+  check_parallel(c, deck);
   if (c.data.random_tokens()) {
     check_random_tokens(c, deck);
   } else if (c.data.sequence_length) {

@@ -59,6 +59,9 @@ constexpr std::array<const char*, 2> words_of(Staging) {
 constexpr std::array<const char*, 2> words_of(Groups) {
   return {"on", "off"};
 }
+constexpr std::array<const char*, 2> words_of(PertpOrder) {
+  return {"pertp inner", "ddp inner"};
+}
 constexpr std::array<const char*, 3> words_of(WriteModels) {
   return {"auto", "always", "never"};
 }
@@ -112,6 +115,11 @@ void visit_keys(Config& c, Visit&& visit) {
   visit("memory/write back every", c.memory.write_back_every);
   visit("memory/buffers", c.memory.buffers);
   visit("memory/keep store", c.memory.keep_store);
+  visit("parallel/pertp", c.parallel.pertp);
+  visit("parallel/ddp", c.parallel.ddp);
+  visit("parallel/order", c.parallel.order);
+  visit("parallel/timeout", c.parallel.timeout_s);
+  visit("parallel/consistency check every", c.parallel.check_every);
   visit("parallel/threads", c.parallel.threads);
   visit("checkpoint/trajectory sync", c.checkpoint.trajectory_sync_s);
   visit("checkpoint/time limit", c.checkpoint.time_limit_s);

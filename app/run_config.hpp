@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "core/layout.hpp"
 #include "core/model_config.hpp"
 #include "core/precision.hpp"
 #include "core/schedule.hpp"
@@ -103,7 +104,12 @@ struct MemorySection {
 };
 
 struct ParallelSection {
-  std::optional<std::uint32_t> threads;  // none: what OpenMP says (OMP_NUM_THREADS, else the cores of this process)
+  std::uint32_t pertp = 1;
+  std::optional<std::uint32_t> ddp;  // none: the ranks that were started, divided by pertp
+  PertpOrder order = PertpOrder::inner;
+  double timeout_s = 0.0;
+  std::optional<std::uint32_t> check_every;  // steps; 0: at the end alone; none: as the placement allows
+  std::optional<std::uint32_t> threads;      // none: what OpenMP says (OMP_NUM_THREADS, else this rank's cores)
 };
 
 struct CheckpointSection {

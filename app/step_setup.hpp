@@ -19,6 +19,9 @@ struct StepSetup {
   Perturbation perturbation;
 };
 
+/// The deck's layout of so many ranks; they may not fit it: check_layout and check_deck tell.
+Layout layout_of(const RunConfig& config, int ranks);
+
 /// On one rank, over so many training examples.
 StepSetup step_setup(const ZoSection& zo, std::size_t examples);
 

@@ -15,6 +15,7 @@ namespace {
 using Teuchos::ParameterList;
 
 constexpr double max_u32 = 4294967295.0;
+constexpr double max_ranks = 32767.0;
 
 Teuchos::RCP<const Teuchos::ParameterEntryValidator> rule(KeyRule r) {
   return Teuchos::rcp(new DeckKey(std::move(r)));
@@ -189,8 +190,29 @@ void add_memory(ParameterList& list) {
 }
 
 void add_rest(ParameterList& deck) {
-  deck.sublist("parallel", false, "Threads.")
-      .set("threads", std::string("auto"), "Threads of the program; auto: OMP_NUM_THREADS, else every core it may use.",
+  deck.sublist("parallel", false, "Ranks, started by mpirun or srun, and their threads. No bit depends on any of it.")
+      .set("pertp", 1LL,
+           "Ranks that share the evaluations of a step (perturbation parallelism); divides their number, 2 q for "
+           "central, q + 1 for forward differences.",
+           rule({.kind = KeyKind::integer, .min = 1, .max = max_ranks, .unit = "ranks"}))
+      .set("ddp", std::string("auto"),
+           "Ranks that share the examples of a step (data parallelism), at most the batch; auto: the ranks that were "
+           "started, divided by pertp.",
+           rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 1, .max = max_ranks, .unit = "ranks"}))
+      .set("order", std::string("pertp inner"),
+           "Which of the two has neighbouring ranks: pertp inner puts those that share examples side by side.",
+           word({"pertp inner", "ddp inner"}))
+      .set("timeout", 120.0,
+           "How long ranks wait for one that lives but does not arrive at a step's exchange; then the run ends with "
+           "exit code 5.",
+           rule({.kind = KeyKind::duration, .max = 1e6, .above_min = true}))
+      .set("consistency check every", std::string("auto"),
+           "Steps between two comparisons of the parameters of all ranks, by digest; a difference ends the run with "
+           "exit code 5. auto: 1000 where no parameter streams; 0: at the run's end alone, as always there.",
+           rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 0, .max = max_u32, .unit = "steps"}))
+      .set("threads", std::string("auto"),
+           "Threads of each rank; auto: OMP_NUM_THREADS, else every core it may use, divided by the ranks that may use "
+           "the same.",
            rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 1, .max = max_host_threads, .unit = "threads"}));
   deck.sublist("checkpoint", false, "What survives an interruption.")
       .set("trajectory sync", 1.0, "How often the trajectory is made durable; 0 s: after every step.",

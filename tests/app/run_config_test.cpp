@@ -51,6 +51,11 @@ TEST_F(RunConfigTest, the_least_deck_has_mezo_defaults) {
   EXPECT_EQ(c.precision.storage, Storage::fp32);
   EXPECT_EQ(c.precision.compute, Compute::fp32);
   EXPECT_FALSE(c.parallel.threads.has_value());
+  EXPECT_EQ(c.parallel.pertp, 1u);
+  EXPECT_FALSE(c.parallel.ddp.has_value());
+  EXPECT_EQ(c.parallel.order, PertpOrder::inner);
+  EXPECT_EQ(c.parallel.timeout_s, 120.0);
+  EXPECT_FALSE(c.parallel.check_every.has_value());
   EXPECT_EQ(c.checkpoint.trajectory_sync_s, 1.0);
   EXPECT_FALSE(c.checkpoint.time_limit_s.has_value());
   EXPECT_EQ(c.output.log_every, (Interval{0, 10.0}));
@@ -105,7 +110,7 @@ memory:
   write back every: 8
   buffers: 3
   keep store: true
-parallel: {threads: 3}
+parallel: {pertp: 5, ddp: 2, order: ddp inner, timeout: 3 min, consistency check every: 50, threads: 3}
 checkpoint:
   trajectory sync: 250 ms
   time limit: 11:30:00
@@ -160,6 +165,11 @@ TEST_F(RunConfigTest, every_key_reaches_its_field) {
   EXPECT_EQ(c.memory.write_back_every, 8u);
   EXPECT_EQ(c.memory.buffers, 3u);
   EXPECT_TRUE(c.memory.keep_store);
+  EXPECT_EQ(c.parallel.pertp, 5u);
+  EXPECT_EQ(c.parallel.ddp, 2u);
+  EXPECT_EQ(c.parallel.order, PertpOrder::outer);
+  EXPECT_EQ(c.parallel.timeout_s, 180.0);
+  EXPECT_EQ(c.parallel.check_every, 50u);
   EXPECT_EQ(c.parallel.threads, 3u);
   EXPECT_EQ(c.checkpoint.trajectory_sync_s, 0.25);
   EXPECT_EQ(c.checkpoint.time_limit_s, 41400.0);
@@ -266,6 +276,15 @@ TEST_F(RunConfigTest, an_unknown_task_is_refused_with_those_there_are) {
   EXPECT_EQ(task_folders(folder_.path() / "deck.yaml").front(), folder_.path() / "tasks");
 }
 
+TEST_F(RunConfigTest, a_layout_that_fits_no_number_of_ranks_is_refused_with_the_arithmetic) {
+  expect_parts(error("parallel: {pertp: 3}\n"),
+               "parallel/pertp: ", "pertp 3 does not divide the step's 2 evaluations; pertp 2 does");
+  expect_parts(error("zo: {batch: 4, directions: 2, difference: forward}\nparallel: {pertp: 2}\n"),
+               "parallel/pertp: ", "pertp 2 does not divide the step's 3 evaluations; pertp 1 does");
+  expect_parts(error("zo: {batch: 4}\nparallel: {ddp: 6}\n"), "parallel/ddp: ", "ddp 6 exceeds the batch of 4");
+  EXPECT_EQ(read("zo: {batch: 6, directions: 3}\nparallel: {pertp: 6, ddp: 6}\n").parallel.pertp, 6u);
+}
+
 TEST_F(RunConfigTest, the_mathematical_keys_are_those_that_change_the_steps) {
   const RunConfig base = read("");
   const auto changes = [&](const std::vector<std::string>& sets) {
@@ -275,9 +294,10 @@ TEST_F(RunConfigTest, the_mathematical_keys_are_those_that_change_the_steps) {
     return differences;
   };
   for (const char* free : {"zo/steps=100", "model/folder=/elsewhere", "data/train=/moved/train.tsv", "data/dev=d.tsv",
-                           "parallel/threads=2", "output/log every=3", "zo/diverged factor=0", "output/folder=x",
-                           "checkpoint/time limit=1 h", "memory/host budget=1 GiB", "memory/write back every=4",
-                           "expected/accuracy at least=0.9", "data/dev examples=0"}) {
+                           "parallel/threads=2", "parallel/pertp=2", "parallel/ddp=3", "parallel/timeout=9 s",
+                           "parallel/consistency check every=4", "output/log every=3", "zo/diverged factor=0",
+                           "output/folder=x", "checkpoint/time limit=1 h", "memory/host budget=1 GiB",
+                           "memory/write back every=4", "expected/accuracy at least=0.9", "data/dev examples=0"}) {
     EXPECT_TRUE(changes({free}).empty()) << free;
   }
   for (const char* bound : {"data/train=other.tsv",
