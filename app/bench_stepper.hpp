@@ -34,7 +34,11 @@ struct StepParts {
 class Stepper {
 public:
   Stepper(const RunConfig& config, const LoadedData& data, Engine& engine)
-      : config_(config), data_(data), engine_(engine), setup_(step_setup(config.zo, data.train->examples.size())) {
+      : config_(config),
+        data_(data),
+        engine_(engine),
+        setup_(step_setup(config.zo, data.train->examples.size())),
+        layout_(layout_of_one(config)) {
     engine.time_products();
   }
 
@@ -59,7 +63,7 @@ public:
   void measure_alone(StepParts& parts) const {
     parts.z = z_alone(engine_.config(), setup_.perturbation);
     parts.gemm_alone_flops = gemm_rate_alone(engine_.config(), config_.precision.compute,
-                                             static_cast<int>(parts.tokens) * setup_.layout.evaluations);
+                                             static_cast<int>(parts.tokens) * layout_.evaluations);
   }
 
   /// g of every direction of step t, without an update.
@@ -72,7 +76,7 @@ public:
 private:
   ComputedLosses losses(std::uint32_t t) {
     setup_.perturbation.t = t;
-    return compute_losses(engine_, data_.train->examples, setup_.sampler.indices(t), share(setup_.layout, 0),
+    return compute_losses(engine_, data_.train->examples, setup_.sampler.indices(t), share(layout_, 0),
                           setup_.perturbation, data_.objective);
   }
 
@@ -80,6 +84,7 @@ private:
   const LoadedData& data_;
   Engine& engine_;
   StepSetup setup_;
+  Layout layout_;
 };
 
 }  // namespace distzo2

@@ -13,6 +13,8 @@
 
 namespace distzo2 {
 
+class Job;  // parallel/job.hpp
+
 // One function a sub-command; each throws Error, and main turns that into one message and an exit code. `config` is
 // what the deck says, read once.
 
@@ -26,7 +28,8 @@ struct TrainOptions {
   DeckOptions deck;
   bool resume = false;  // --resume auto
 };
-ExitCode train_command(const TrainOptions& options, const RunConfig& config);
+/// By all ranks of the job.
+ExitCode train_command(const TrainOptions& options, const RunConfig& config, Job& job);
 
 struct EvaluateOptions {
   DeckOptions deck;

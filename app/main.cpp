@@ -13,6 +13,7 @@
 #include "core/simd/kernels.hpp"
 #include "io/unicode.hpp"
 #include "io/units.hpp"
+#include "parallel/job.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -22,6 +23,7 @@
 #include <filesystem>
 #include <functional>
 #include <new>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -108,41 +110,75 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
 /// What the command line asks for. `run` gets what the deck says; without a deck, an empty configuration.
 struct Command {
   const DeckOptions* deck = nullptr;
-  std::function<ExitCode(const RunConfig&)> run;
-  bool stops_at_signals = false;  // it admits stop signals itself, once it can stop at a step's end
+  std::function<ExitCode(const RunConfig&, Job&)> run;
+  bool trains = false;  // on all ranks of a job; it admits stop signals itself, once it can stop at a step's end
 };
 
-/// Reads the deck and runs a command with Kokkos up, which must know the threads before anything else happens. Catches
-/// once, prints once.
-ExitCode run(const Command& command) {
+/// Why a command ended, in one line; nothing where nobody reads.
+struct Failure {
+  ExitCode code = ExitCode::internal;
+  std::string message;
+};
+
+/// Of the exception that is being handled.
+Failure failure() {
   try {
+    throw;
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  } catch (const std::filesystem::filesystem_error& error) {
+    return {ExitCode::file, error.what()};
+  } catch (const std::bad_alloc&) {
+    return {ExitCode::internal, "not enough memory"};
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) == 0) return {ExitCode::internal, std::string("internal error: ") + error.what()};
+    if (reader_is_gone()) return {ExitCode::done, {}};
+    return {ExitCode::file, std::string("what the command prints cannot be written: ") + error.what()};
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    return {ExitCode::internal,
+            lacks_memory(what) ? "not enough memory: " + what.substr(0, what.find('\n')) : "internal error: " + what};
+  }
+}
+
+/// One of several processes that a launcher started, or the only one. A command for one of them lets none begin.
+bool speaks(const std::optional<Launcher>& launcher) {
+  return !launcher || launcher->rank == 0;
+}
+void refuse_ranks(const std::optional<Launcher>& launcher) {
+  if (launcher && launcher->ranks > 1)
+    throw Error(ExitCode::usage, fmt::format("{} started {} processes, and only train runs on several; start this one "
+                                             "without it",
+                                             launcher->name, launcher->ranks));
+}
+
+/// Reads the deck and runs a command with Kokkos up, which must know the threads before anything else happens. Catches
+/// once, prints once; on several ranks, which end together, once for all of them.
+ExitCode run(const Command& command) {
+  const std::optional<Launcher> launcher = find_launcher();
+  std::optional<Job> job;
+  Failure failed;
+  try {
+    if (!command.trains) refuse_ranks(launcher);
+    job.emplace(command.trains ? launcher : std::nullopt, report);
     const RunConfig config =
         command.deck == nullptr ? RunConfig{} : read_run_config(command.deck->deck, command.deck->sets);
     device_info();  // a program for GPUs says in one line that there is none
     check_kokkos_tools();
-    const KokkosScope kokkos(thread_count(config.parallel.threads));
-    if (!command.stops_at_signals) admit_stop_signals();
-    const ExitCode code = command.run(config);
+    const KokkosScope kokkos(thread_count(config.parallel.threads, job->ranks_on_these_cores()));
+    if (!command.trains) admit_stop_signals();
+    const ExitCode code = command.run(config, *job);
     const ExitCode flush = flushed();
     return code == ExitCode::done ? flush : code;
-  } catch (const Error& error) {
-    report(error.what());
-    return error.code();
-  } catch (const std::filesystem::filesystem_error& error) {
-    report(error.what());
-    return ExitCode::file;
-  } catch (const std::bad_alloc&) {
-    report("not enough memory");
-    return ExitCode::internal;
-  } catch (const std::system_error& error) {
-    if (std::ferror(stdout) != 0) return unwritten((std::string(": ") + error.what()).c_str());
-    report(std::string("internal error: ") + error.what());
-    return ExitCode::internal;
-  } catch (const std::exception& error) {
-    const std::string what = error.what();
-    report(lacks_memory(what) ? "not enough memory: " + what.substr(0, what.find('\n')) : "internal error: " + what);
-    return ExitCode::internal;
+  } catch (...) {
+    failed = failure();
   }
+  if (job && job->world().size() > 1) {
+    if (failed.code == ExitCode::done) failed = {ExitCode::file, "nobody reads any more what the run prints"};
+    return static_cast<ExitCode>(job->fail(static_cast<int>(failed.code), failed.message));
+  }
+  if (failed.code != ExitCode::done && speaks(launcher)) report(failed.message);
+  return failed.code;
 }
 
 }  // namespace
@@ -165,7 +201,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"auto"}));
   train_app.callback([&] {
     train.resume = !resume.empty();
-    command = {&train.deck, [&](const RunConfig& config) { return train_command(train, config); }, true};
+    command = {&train.deck, [&](const RunConfig& config, Job& job) { return train_command(train, config, job); }, true};
   });
 
   EvaluateOptions evaluate;
@@ -179,7 +215,7 @@ int main(int argc, char** argv) {
       ->check(not_empty);
   evaluate_app.add_flag("--json", evaluate.deck.json, "print JSON");
   evaluate_app.callback([&] {
-    command = {&evaluate.deck, [&](const RunConfig& config) { return evaluate_command(evaluate, config); }};
+    command = {&evaluate.deck, [&](const RunConfig& config, Job&) { return evaluate_command(evaluate, config); }};
   });
 
   ExportOptions exported;
@@ -200,7 +236,7 @@ int main(int argc, char** argv) {
   export_app.add_flag("--json", exported.json, "print JSON");
   export_app.callback([&] {
     if (!step.empty()) exported.step = parse_unsigned(step);
-    command.run = [&](const RunConfig&) { return export_command(exported); };
+    command.run = [&](const RunConfig&, Job&) { return export_command(exported); };
   });
 
   InspectOptions inspect;
@@ -209,14 +245,14 @@ int main(int argc, char** argv) {
       ->required()
       ->check(not_empty);
   inspect_app.add_flag("--json", inspect.json, "print JSON");
-  inspect_app.callback([&] { command.run = [&](const RunConfig&) { return inspect_command(inspect); }; });
+  inspect_app.callback([&] { command.run = [&](const RunConfig&, Job&) { return inspect_command(inspect); }; });
 
   DeckOptions validate;
   CLI::App& validate_app =
       *app.add_subcommand("validate", "check a deck with its model and data, show examples and cost");
   add_deck(validate_app, validate);
   validate_app.callback([&] {
-    command = {&validate, [](const RunConfig& config) { return validate_command(config); }};
+    command = {&validate, [](const RunConfig& config, Job&) { return validate_command(config); }};
   });
 
   PlanOptions plan;
@@ -247,20 +283,20 @@ int main(int argc, char** argv) {
   plan_app.callback([&] {
     if (!gpu.empty()) plan.gpu_bytes = parse_bytes(gpu);
     if (!layout.empty()) plan.layout = parse_layout(layout);
-    command = {&plan.deck, [&](const RunConfig& config) { return plan_command(plan, config); }};
+    command = {&plan.deck, [&](const RunConfig& config, Job&) { return plan_command(plan, config); }};
   });
 
   DeviceOptions device;
   if (built_for_device()) {
     CLI::App& device_app = *app.add_subcommand("device", "the GPU that this program computes on");
     device_app.add_flag("--json", device.json, "print JSON");
-    device_app.callback([&] { command.run = [&](const RunConfig&) { return device_command(device); }; });
+    device_app.callback([&] { command.run = [&](const RunConfig&, Job&) { return device_command(device); }; });
   }
 
   DeckDocsOptions docs;
   CLI::App& docs_app = *app.add_subcommand("deck-docs", "every deck key: type, default, meaning");
   docs_app.add_flag("--starter", docs.starter, "a commented deck to begin with");
-  docs_app.callback([&] { command.run = [&](const RunConfig&) { return deck_docs_command(docs); }; });
+  docs_app.callback([&] { command.run = [&](const RunConfig&, Job&) { return deck_docs_command(docs); }; });
 
   BenchStepOptions bench;
   CLI::App& bench_app = *app.add_subcommand("bench", "measure");
@@ -277,7 +313,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   step_app.add_flag("--json", bench.deck.json, "print JSON");
   step_app.callback([&] {
-    command = {&bench.deck, [&](const RunConfig& config) { return bench_step_command(bench, config); }};
+    command = {&bench.deck, [&](const RunConfig& config, Job&) { return bench_step_command(bench, config); }};
   });
 
   BenchStreamOptions stream;
@@ -291,7 +327,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   stream_app.add_flag("--json", stream.deck.json, "print JSON: a line a turn, then the result");
   stream_app.callback([&] {
-    command = {&stream.deck, [&](const RunConfig& config) { return bench_stream_command(stream, config); }};
+    command = {&stream.deck, [&](const RunConfig& config, Job&) { return bench_stream_command(stream, config); }};
   });
 
   BenchMachineOptions machine;
@@ -300,7 +336,7 @@ int main(int argc, char** argv) {
   machine_app.add_option("--scratch", machine.scratch, "a folder on the disk to measure; 512 MiB are used for a while")
       ->check(not_empty)
       ->capture_default_str();
-  machine_app.callback([&] { command.run = [&](const RunConfig&) { return bench_machine_command(machine); }; });
+  machine_app.callback([&] { command.run = [&](const RunConfig&, Job&) { return bench_machine_command(machine); }; });
 
   if (built_for_device()) {  // they take a CPU's step apart
     bench_app.remove_subcommand(&step_app);
@@ -313,7 +349,7 @@ int main(int argc, char** argv) {
   add_deck(speed_app, speed.deck);
   speed_app.add_flag("--json", speed.deck.json, "print JSON");
   speed_app.callback([&] {
-    command = {&speed.deck, [&](const RunConfig& config) { return bench_speed_command(speed, config); }};
+    command = {&speed.deck, [&](const RunConfig& config, Job&) { return bench_speed_command(speed, config); }};
   });
 
   try {
@@ -326,7 +362,7 @@ int main(int argc, char** argv) {
     return static_cast<int>(flushed());
   } catch (const CLI::ParseError& error) {
     const std::string unknown = unknown_command(app, argc, argv);
-    report((unknown.empty() ? error.what() : unknown) + "; see distzo2 --help");
+    if (speaks(find_launcher())) report((unknown.empty() ? error.what() : unknown) + "; see distzo2 --help");
     return static_cast<int>(ExitCode::usage);
   } catch (const Error& error) {  // --version looks at the processor and at DISTZO2_ISA
     report(error.what());

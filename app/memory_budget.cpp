@@ -42,13 +42,13 @@ LargestPasses largest_passes(const RunConfig& config, const LoadedData& data) {
 }
 
 MemoryBudgets memory_budgets(const RunConfig& config, const MemorySources& sources,
-                             std::optional<std::uint64_t> free_device_bytes) {
+                             std::optional<std::uint64_t> free_device_bytes, int ranks_of_node) {
   const MemorySection& memory = config.memory;
   MemoryBudgets budgets;
   if (memory.host_budget) {
     budgets.host = memory.host_budget->count;
   } else {
-    const MemoryLimit limit = automatic_host_budget(sources, 1);
+    const MemoryLimit limit = automatic_host_budget(sources, static_cast<std::uint64_t>(ranks_of_node));
     budgets.host = limit.bytes;
     budgets.host_source = "auto: " + limit.source;
   }
@@ -74,7 +74,8 @@ std::string host_budget_note(const RunConfig& config, const MemorySources& sourc
 }
 
 MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const TensorTable& table, const LoadedData& data,
-                    int threads, const MemorySources& sources, std::optional<std::uint64_t> free_device_bytes) {
+                    int threads, const MemorySources& sources, std::optional<std::uint64_t> free_device_bytes,
+                    int ranks_of_node) {
   const auto [step, evaluation] = largest_passes(config, data);
   Workload work;
   work.model = model;
@@ -92,15 +93,15 @@ MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const Ten
   };
   work.host_activations = {{"activations and panels", std::max(bytes(step), bytes(evaluation)), MemoryPlace::host}};
   return plan_memory(table, work, machine_of(config, free_device_bytes.has_value()),
-                     memory_budgets(config, sources, free_device_bytes));
+                     memory_budgets(config, sources, free_device_bytes, ranks_of_node));
 }
 
 MemoryPlan plan_here(const RunConfig& config, const ModelConfig& model, const LoadedData& data,
-                     std::optional<std::uint64_t> free_device_bytes) {
+                     std::optional<std::uint64_t> free_device_bytes, int ranks_of_node) {
   if (const std::optional<DeviceInfo> device = device_info(); device && !free_device_bytes)
     free_device_bytes = device->free_bytes;
   return plan_run(config, model, tensor_table(model), data, host_concurrency(), machine_memory_sources(),
-                  free_device_bytes);
+                  free_device_bytes, ranks_of_node);
 }
 
 Traffic disk_traffic_of_run(const RunConfig& config, const LoadedData& data, const MemoryPlan& plan) {

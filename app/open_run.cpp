@@ -63,6 +63,14 @@ const RunFolder& make_folder(OpenRun& run, const TrainOptions& options, const Ru
   return *run.folder;
 }
 
+RunFiles records_of(OpenRun& run) {
+  RunFiles files;
+  if (!run.found) return files;
+  files.records = std::move(run.found->steps);
+  files.digests = std::move(run.found->digests);
+  return files;
+}
+
 RunFiles open_files(OpenRun& run, const TrajectoryHeader& header, const RunConfig& config, const LoadedData& data,
                     Progress& progress) {
   const RunFolder& folder = run.folder.value();

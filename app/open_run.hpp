@@ -41,9 +41,12 @@ const RunFolder& make_folder(OpenRun& run, const TrainOptions& options, const Ru
 struct RunFiles {
   std::vector<StepRecord> records;
   std::vector<DigestRecord> digests;
-  std::unique_ptr<TrajectoryWriter> trajectory;
+  std::unique_ptr<TrajectoryWriter> trajectory;  // null on ranks other than 0
   MetricsFile metrics;
 };
+
+/// Of a rank other than 0: the records alone.
+RunFiles records_of(OpenRun& run);
 
 /// The files of a new run, or those of the found one, which is used up: its header must fit `header`, its evaluations
 /// these data. What differs without harm, or was torn, is said.

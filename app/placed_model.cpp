@@ -74,11 +74,12 @@ void PlacedModel::remove_store() {
   if (disk_) disk_->remove();
 }
 
-fs::path store_folder(const RunConfig& config, const RunFolder& run) {
-  if (config.memory.scratch_folder.empty()) return run.path / "store";
+fs::path store_folder(const RunConfig& config, const RunFolder& run, int rank) {
+  const std::string of_rank = rank == 0 ? "" : fmt::format("-rank{}", rank);
+  if (config.memory.scratch_folder.empty()) return run.path / ("store" + of_rank);
   const std::string path = fs::weakly_canonical(run.path).string();
   return config.memory.scratch_folder /
-         fmt::format("{}-{:016x}", run.path.filename().string(), XXH3_64bits(path.data(), path.size()));
+         fmt::format("{}-{:016x}{}", run.path.filename().string(), XXH3_64bits(path.data(), path.size()), of_rank);
 }
 
 TemporaryModel::TemporaryModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan,

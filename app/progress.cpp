@@ -58,19 +58,21 @@ std::string short_duration(double seconds) {
   return fmt::format("{} h {:02} min", s / 3600, s % 3600 / 60);
 }
 
-Progress::Progress(Interval log_every, std::uint32_t steps)
-    : terminal_(::isatty(STDOUT_FILENO) == 1), log_every_(log_every), steps_(steps) {}
+Progress::Progress(Interval log_every, std::uint32_t steps, bool speaks)
+    : speaks_(speaks), terminal_(::isatty(STDOUT_FILENO) == 1), log_every_(log_every), steps_(steps) {}
 
 Progress::~Progress() {
   if (live_) print("\n");
 }
 
 void Progress::say(const std::string& text) {
+  if (!speaks_) return;
   print((live_ ? "\r\x1b[K" : "") + text + "\n");
   live_ = false;
 }
 
 void Progress::working(const std::string& text) {
+  if (!speaks_) return;
   if (terminal_) {
     print("\r\x1b[K" + text);
     live_ = true;
@@ -83,6 +85,7 @@ void Progress::working(const std::string& text) {
 }
 
 void Progress::step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds, double left_s) {
+  if (!speaks_) return;
   const double weight = steps_seen_ == 0 ? 1.0 : std::max(0.05, 1.0 / (steps_seen_ + 1.0));
   if (std::isfinite(loss)) loss_ += weight * (loss - loss_);
   tokens_per_second_ = seconds > 0

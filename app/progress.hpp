@@ -12,7 +12,8 @@ namespace distzo2 {
 /// What the run says of itself on stdout: on a terminal one live line, in a batch log a line every so often.
 class Progress {
 public:
-  Progress(Interval log_every, std::uint32_t steps);
+  /// `speaks`: false on ranks other than 0, which say nothing.
+  Progress(Interval log_every, std::uint32_t steps, bool speaks = true);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -25,6 +26,7 @@ public:
   void step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds, double left_s);
 
 private:
+  bool speaks_;
   bool terminal_;
   bool live_ = false;  // a live line stands unfinished on the terminal
   Interval log_every_;

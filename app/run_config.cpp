@@ -301,6 +301,16 @@ std::vector<KeyValue> mathematical_keys(const RunConfig& config) {
   return keys;
 }
 
+std::vector<KeyValue> keys_of_all_ranks(const RunConfig& config) {
+  std::vector<KeyValue> keys;
+  visit_keys(config, [&](const std::string& path, const auto& field) {
+    const DeckKey& key = deck_key(path);
+    if (!key.is_path() && !path.starts_with("memory/") && path != "parallel/threads")
+      keys.push_back({path, write_field(key, field)});
+  });
+  return keys;
+}
+
 std::uint64_t mathematical_digest(const RunConfig& config) {
   std::string text;
   for (const KeyValue& k : mathematical_keys(config)) {

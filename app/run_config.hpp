@@ -173,6 +173,10 @@ struct KeyValue {
 /// training data are among them, their file names alone (a run may move); model and data have digests of their own.
 std::vector<KeyValue> mathematical_keys(const RunConfig& config);
 
+/// The keys that all ranks of a run must have alike: all but paths, memory and threads, which may be each machine's
+/// own.
+std::vector<KeyValue> keys_of_all_ranks(const RunConfig& config);
+
 /// XXH3-64 of the mathematical keys and values.
 std::uint64_t mathematical_digest(const RunConfig& config);
 

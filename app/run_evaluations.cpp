@@ -4,6 +4,7 @@
 #include "app/model_export.hpp"
 #include "app/step_losses.hpp"
 #include "core/clock.hpp"
+#include "parallel/job.hpp"
 
 #include <fmt/format.h>
 
@@ -31,8 +32,8 @@ bool writes_models(const RunConfig& config, const ParameterStore& store) {
 }
 
 RunEvaluations::RunEvaluations(const RunConfig& config, const LoadedData& data, const RunFolder& folder, Engine& engine,
-                               const TrajectoryWriter& trajectory, MetricsFile& metrics, Progress& progress,
-                               const StopSignals& signals, TimeLeft& time_left)
+                               const TrajectoryWriter* trajectory, MetricsFile& metrics, Progress& progress,
+                               const StopSignals& signals, TimeLeft& time_left, Job& job)
     : config_(config),
       data_(data),
       folder_(folder),
@@ -42,23 +43,24 @@ RunEvaluations::RunEvaluations(const RunConfig& config, const LoadedData& data, 
       progress_(progress),
       signals_(signals),
       time_left_(time_left),
+      job_(job),
       interval_(evaluation_interval(config)),
-      recorded_(recorded_evaluations(folder.metrics())),
+      recorded_(job.is_first() ? recorded_evaluations(folder.metrics()) : std::vector<RecordedEvaluation>()),
       best_(best_on_dev(recorded_)) {}
 
 bool RunEvaluations::at(std::uint32_t t, bool end) {
   const bool ends = t == 0 || end;
-  if (data_.dev && (ends || (interval_ != 0 && t % interval_ == 0)) && !recorded(t, "dev")) {
+  if (data_.dev && (ends || (interval_ != 0 && t % interval_ == 0)) && is_due(t, "dev")) {
     const std::optional<EvaluationResult> result = evaluated("dev", *data_.dev);
     if (!result) return false;
     RecordedEvaluation dev{t, "dev", *result, data_.dev->digest, {}, {}};
     if (!best_ || is_better(*result, best_->result)) {
-      if (t > 0) write_best(dev);
+      if (t > 0 && job_.is_first()) write_best(dev);
       best_ = dev;
     }
     record(dev);  // after best/, so that a run that is resumed between the two writes it
   }
-  if (data_.test && ends && !recorded(t, "test")) {
+  if (data_.test && ends && is_due(t, "test")) {
     const std::optional<EvaluationResult> result = evaluated("test", *data_.test);
     if (!result) return false;
     record({t, "test", *result, data_.test->digest, {}, {}});
@@ -77,7 +79,8 @@ void RunEvaluations::write_final() {
 }
 
 std::string RunEvaluations::write_model(const std::filesystem::path& folder) {
-  trajectory_.check_in_place();
+  const Job::Busy writing(job_);
+  trajectory_->check_in_place();
   const std::string problem = export_problem(engine_.store());
   if (problem.empty()) {
     export_model(engine_.store(), config_.model.folder, folder, IfExists::replace);
@@ -101,6 +104,10 @@ std::optional<EvaluationResult> RunEvaluations::reported(std::uint32_t t) const 
   return recorded(t, data_.test ? "test" : "dev");
 }
 
+bool RunEvaluations::is_due(std::uint32_t t, const std::string& set) const {
+  return job_.world().broadcast(std::uint64_t{recorded(t, set) ? 0U : 1U}) != 0;
+}
+
 std::optional<EvaluationResult> RunEvaluations::recorded(std::uint32_t t, const std::string& set) const {
   for (const RecordedEvaluation& r : recorded_)
     if (r.step == t && r.set == set) return r.result;
@@ -110,11 +117,12 @@ std::optional<EvaluationResult> RunEvaluations::recorded(std::uint32_t t, const 
 std::optional<EvaluationResult> RunEvaluations::evaluated(const std::string& set, const ExampleSet& examples) {
   const auto go_on = [&](std::size_t done) {
     progress_.working(fmt::format("evaluating {}: {}/{}", set, done, examples.examples.size()));
-    return !stop_request(signals_, config_.checkpoint);
+    stopped_by_ = agreed_stop(job_.world(), stop_request(signals_, config_.checkpoint));
+    return !stopped_by_;
   };
   const auto start = Clock::now();
-  auto result = evaluate(engine_, examples.examples, data_.objective, go_on);
-  trajectory_.check_in_place();
+  auto result = evaluate(engine_, examples.examples, data_.objective, job_.world(), go_on);
+  if (trajectory_ != nullptr) trajectory_->check_in_place();
   time_left_.evaluation(set == "dev" ? EvaluatedSet::dev : EvaluatedSet::test, seconds_since(start));
   return result;
 }

@@ -17,20 +17,26 @@
 
 namespace distzo2 {
 
+class Job;  // parallel/job.hpp
+
 /// Whether final/ and best/ are written: `write models: auto` does so below 10 GB.
 bool writes_models(const RunConfig& config, const ParameterStore& store);
 
-/// The evaluations of a run: the dev set at its points, best/ where it improves, the test set at both ends.
+/// The evaluations of a run: the dev set at its points, best/ where it improves, the test set at both ends. All ranks
+/// share their passes; rank 0, which alone has a `trajectory`, knows what was recorded and writes.
 class RunEvaluations {
 public:
   RunEvaluations(const RunConfig& config, const LoadedData& data, const RunFolder& folder, Engine& engine,
-                 const TrajectoryWriter& trajectory, MetricsFile& metrics, Progress& progress,
-                 const StopSignals& signals, TimeLeft& time_left);
+                 const TrajectoryWriter* trajectory, MetricsFile& metrics, Progress& progress,
+                 const StopSignals& signals, TimeLeft& time_left, Job& job);
 
   /// theta_t as it is now. What metrics.jsonl has of this step already is not computed again. False where a stop
   /// request ended an evaluation: it is to be made on resume, so that step t must not be recorded before. Throws Error
   /// (file) where the run's folder is no longer the one that the trajectory is written in.
+  /// By all ranks.
   bool at(std::uint32_t t, bool end);
+  /// Why `at` gave up, the same on all ranks.
+  StopReason stopped_by() const { return stopped_by_.value(); }
   /// Writes theta as it is to final/, as `at` does to best/. Where its numbers do not allow that, which no second try
   /// would change, the run goes on: the reason is said once and kept.
   void write_final();
@@ -47,6 +53,7 @@ public:
 private:
   /// Why the model could not be written to the folder; empty: it was.
   std::string write_model(const std::filesystem::path& folder);
+  bool is_due(std::uint32_t t, const std::string& set) const;
   std::optional<EvaluationResult> recorded(std::uint32_t t, const std::string& set) const;
   std::optional<EvaluationResult> evaluated(const std::string& set, const ExampleSet& examples);
   void record(const RecordedEvaluation& evaluation);
@@ -57,11 +64,13 @@ private:
   const LoadedData& data_;
   const RunFolder& folder_;
   Engine& engine_;
-  const TrajectoryWriter& trajectory_;
+  const TrajectoryWriter* trajectory_;
   MetricsFile& metrics_;
   Progress& progress_;
   const StopSignals& signals_;
   TimeLeft& time_left_;
+  Job& job_;
+  std::optional<StopReason> stopped_by_;
   std::uint32_t interval_;  // steps; 0: at the ends only
   std::vector<RecordedEvaluation> recorded_;
   std::optional<RecordedEvaluation> best_;

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/step.hpp"
 #include "io/output_file.hpp"
+#include "parallel/exchange.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -175,14 +176,19 @@ MetricsFile::MetricsFile(const fs::path& path, const std::vector<StepRecord>& re
 }
 
 void MetricsFile::line(const std::string& text) {
+  if (path_.empty()) return;
   out_ << text << '\n' << std::flush;
   if (!out_) throw Error(ExitCode::file, fmt::format("{}: writing failed (is the disk full?)", path_.string()));
 }
 
-void MetricsFile::step(const StepRecord& r, double loss, std::uint64_t tokens, double seconds) {
+void MetricsFile::step(const StepRecord& r, double loss, std::uint64_t tokens, double seconds,
+                       const ExchangeCost* exchange) {
   Json object = step_object(r, loss);
   object["tokens"] = tokens;
   object["seconds"] = seconds;
+  if (exchange != nullptr)
+    object["exchange"] = {
+        {"bytes", exchange->bytes}, {"seconds", exchange->seconds}, {"waiting_seconds", exchange->waiting_s}};
   line(object.dump());
 }
 

@@ -13,6 +13,8 @@
 
 namespace distzo2 {
 
+struct ExchangeCost;  // parallel/exchange.hpp
+
 /// The files of a run (design section 7).
 struct RunFolder {
   std::filesystem::path path;
@@ -100,11 +102,15 @@ std::vector<RecordedStep> recorded_steps(const std::filesystem::path& metrics);
 /// metrics.jsonl: one object a step, one an evaluation; a line is handed to the system whole.
 class MetricsFile {
 public:
+  /// Of a rank other than 0: nothing is written.
+  MetricsFile() = default;
   /// Keeps the lines of steps that have a record, and evaluations up to theta after the last of them; a line that a
   /// crash cut short or that the records do not cover goes, and a step with a record but no line gets one without
   /// times.
   MetricsFile(const std::filesystem::path& path, const std::vector<StepRecord>& recorded);
-  void step(const StepRecord& record, double loss, std::uint64_t tokens, double seconds);
+  /// `exchange`: what the exchange cost, of a run on several ranks.
+  void step(const StepRecord& record, double loss, std::uint64_t tokens, double seconds,
+            const ExchangeCost* exchange = nullptr);
   void evaluation(const RecordedEvaluation& evaluation);
 
 private:

@@ -3,6 +3,7 @@
 
 #include "core/objective.hpp"
 #include "core/packing.hpp"
+#include "parallel/communicator.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -64,24 +65,45 @@ ComputedLosses compute_losses(Engine& engine, std::span<const Example> examples,
 }
 
 std::optional<EvaluationResult> evaluate(Engine& engine, std::span<const Example> examples, Objective objective,
-                                         const std::function<bool(std::size_t)>& go_on,
+                                         Communicator& ranks, const std::function<bool(std::size_t)>& go_on,
                                          const std::function<void(std::span<const double>)>& each) {
   EvaluationSum sum;
   std::vector<double> log_prob;
-  for (int begin = 0, end = 0; begin < std::ssize(examples); begin = end) {
+  for (int begin = 0; begin < std::ssize(examples);) {
     if (!go_on(static_cast<std::size_t>(begin))) return std::nullopt;
-    end = evaluation_end(examples, begin);
-    std::vector<std::uint32_t> rows(static_cast<std::size_t>(end - begin));
-    std::iota(rows.begin(), rows.end(), static_cast<std::uint32_t>(begin));
-    const PackedExamples packed = pack_examples(examples, rows, Candidates::all);
-    log_prob.resize(packed.batch.terms.size());
-    engine.forward(packed.batch, clean_perturbation(), log_prob);
-    for (const ExampleTerms& terms : packed.examples) {
-      add_example(sum, objective, log_prob, terms);
-      if (each) each(candidate_scores(log_prob, terms));
+    // 1. A pass for each rank, one after another in the order of examples.
+    std::vector<int> counts;
+    int mine = 0;
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      if (rank == ranks.rank()) mine = begin;
+      const int end = begin < std::ssize(examples) ? evaluation_end(examples, begin) : begin;
+      counts.push_back(end - begin);
+      begin = end;
     }
+    // 2. This rank's.
+    std::vector<std::uint32_t> rows(static_cast<std::size_t>(counts[static_cast<std::size_t>(ranks.rank())]));
+    std::iota(rows.begin(), rows.end(), static_cast<std::uint32_t>(mine));
+    std::vector<ExampleResult> results;
+    if (!rows.empty()) {
+      const PackedExamples packed = pack_examples(examples, rows, Candidates::all);
+      log_prob.resize(packed.batch.terms.size());
+      engine.forward(packed.batch, clean_perturbation(), log_prob);
+      for (const ExampleTerms& terms : packed.examples) {
+        results.push_back(example_result(objective, log_prob, terms));
+        if (each) each(candidate_scores(log_prob, terms));
+      }
+    }
+    // 3. All of them, added in the order of examples: the same bits on any number of ranks.
+    for (const ExampleResult& r : ranks.gather(std::span<const ExampleResult>(results), counts)) add_result(sum, r);
   }
   return EvaluationResult{sum.accuracy(), sum.mean_loss(), sum.examples, sum.confusion};
+}
+
+std::optional<EvaluationResult> evaluate(Engine& engine, std::span<const Example> examples, Objective objective,
+                                         const std::function<bool(std::size_t)>& go_on,
+                                         const std::function<void(std::span<const double>)>& each) {
+  Communicator alone;
+  return evaluate(engine, examples, objective, alone, go_on, each);
 }
 
 BatchSize largest_batch(std::span<const Example> examples, std::uint32_t batch, Objective objective) {
@@ -123,6 +145,14 @@ BatchSize largest_evaluation(std::span<const Example> examples) {
     largest.terms = std::max(largest.terms, size.terms);
   }
   return largest;
+}
+
+std::uint64_t step_tokens(std::span<const Example> examples, std::span<const std::uint32_t> batch,
+                          Objective objective) {
+  std::uint64_t tokens = 0;
+  for (const std::uint32_t i : batch)
+    tokens += static_cast<std::uint64_t>(packed_size(examples[i], candidates_of(objective)).tokens);
+  return tokens;
 }
 
 std::uint64_t evaluation_passes(std::span<const Example> examples) {

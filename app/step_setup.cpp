@@ -14,12 +14,16 @@ Layout layout_of(const RunConfig& config, int ranks) {
           static_cast<int>(config.zo.batch)};
 }
 
+Layout layout_of_one(const RunConfig& config) {
+  Layout layout = layout_of(config, 1);
+  layout.pertp = layout.ddp = 1;
+  return layout;
+}
+
 StepSetup step_setup(const ZoSection& zo, std::size_t examples) {
   const StepRule rule{zo.difference, static_cast<int>(zo.directions), zo.epsilon};
-  const auto batch = static_cast<int>(zo.batch);
   return {rule,
-          {1, 1, PertpOrder::inner, evaluation_count(rule.difference, rule.directions), batch},
-          Sampler(zo.seed, batch, static_cast<std::uint32_t>(examples)),
+          Sampler(zo.seed, static_cast<int>(zo.batch), static_cast<std::uint32_t>(examples)),
           {zo.seed, 0, zo.kind, step_evaluations(rule.difference, rule.directions, rule.epsilon)}};
 }
 

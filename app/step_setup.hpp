@@ -14,15 +14,16 @@ namespace distzo2 {
 /// What all steps of a deck's run share; `perturbation.t` is set to each step's t.
 struct StepSetup {
   StepRule rule;
-  Layout layout;
   Sampler sampler;
   Perturbation perturbation;
 };
 
 /// The deck's layout of so many ranks; they may not fit it: check_layout and check_deck tell.
 Layout layout_of(const RunConfig& config, int ranks);
+/// All of the deck's step on one rank, whatever its layout.
+Layout layout_of_one(const RunConfig& config);
 
-/// On one rank, over so many training examples.
+/// Over so many training examples.
 StepSetup step_setup(const ZoSection& zo, std::size_t examples);
 
 }  // namespace distzo2

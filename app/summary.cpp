@@ -3,10 +3,12 @@
 
 #include "app/build_info.hpp"
 #include "app/machine.hpp"
+#include "core/kokkos_scope.hpp"
 #include "core/step.hpp"
 #include "io/json_file.hpp"
 #include "io/output_file.hpp"
 #include "io/units.hpp"
+#include "parallel/communicator.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -45,7 +47,50 @@ Json expectations(const ExpectedSection& expected, const std::optional<Evaluatio
   return missed_expectations(expected, final).empty();
 }
 
+/// PertP x DDP and each rank's place and needs.
+Json layout_object(const Layout& layout, const std::vector<RankSummary>& ranks, const std::vector<RankPlace>& places) {
+  Json object{{"pertp", layout.pertp},
+              {"ddp", layout.ddp},
+              {"order", layout.order == PertpOrder::inner ? "pertp inner" : "ddp inner"}};
+  if (ranks.size() == 1) return object;
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    object["ranks"].push_back({{"host", places[r].host},
+                               {"cores", places[r].cores},
+                               {"numa_nodes", places[r].nodes},
+                               {"threads", ranks[r].threads},
+                               {"peak_host_bytes", ranks[r].peak_host_bytes}});
+  return object;
+}
+
+/// What the exchange costs a step, and how long each rank waits for the others before; null on one rank.
+Json exchange_object(const Training& training, const std::vector<RankSummary>& ranks, double step_s) {
+  if (training.exchanges.empty()) return nullptr;
+  Json object{{"bytes_per_step", training.exchanges.back().bytes},
+              {"seconds_per_step", ranks.front().exchange_s},
+              {"share_of_step", ranks.front().exchange_s / step_s}};
+  for (const RankSummary& r : ranks) object["waiting_seconds_per_step"].push_back(r.waiting_s);
+  return object;
+}
+
 }  // namespace
+
+std::vector<RankSummary> rank_summaries(Communicator& world, const Training& training, const PlacedModel& placed) {
+  RankSummary mine{peak_resident_bytes(),
+                   placed.bytes_read(),
+                   placed.bytes_written(),
+                   static_cast<std::uint64_t>(host_concurrency()),
+                   0.0,
+                   0.0};
+  std::vector<double> exchange, waiting;
+  for (std::size_t i = training.exchanges.size() / 2; i < training.exchanges.size(); ++i) {
+    exchange.push_back(training.exchanges[i].seconds);
+    waiting.push_back(training.exchanges[i].waiting_s);
+  }
+  mine.exchange_s = median(exchange);
+  mine.waiting_s = median(waiting);
+  const std::vector<int> one(static_cast<std::size_t>(world.size()), 1);
+  return world.gather(std::span<const RankSummary>(&mine, 1), one);
+}
 
 std::vector<std::string> missed_expectations(const ExpectedSection& expected,
                                              const std::optional<EvaluationResult>& final) {
@@ -64,7 +109,8 @@ std::vector<std::string> missed_expectations(const ExpectedSection& expected,
 }
 
 void write_summary(const RunFolder& folder, const Training& training, const PlacedModel& placed,
-                   std::uint64_t theta_digest, const RunEvaluations& evaluations) {
+                   std::uint64_t theta_digest, const RunEvaluations& evaluations, const std::vector<RankSummary>& ranks,
+                   const std::vector<RankPlace>& places) {
   const auto final = evaluations.reported(training.config.zo.steps);
   const std::string models_problem = evaluations.models_problem();
   const std::vector<RecordedStep> steps = recorded_steps(folder.metrics());
@@ -72,6 +118,11 @@ void write_summary(const RunFolder& folder, const Training& training, const Plac
   for (std::size_t i = steps.size() / 2; i < steps.size(); ++i) {
     seconds.push_back(steps[i].seconds);
     rates.push_back(steps[i].tokens / steps[i].seconds);
+  }
+  std::uint64_t bytes_read = 0, bytes_written = 0;
+  for (const RankSummary& r : ranks) {
+    bytes_read += r.bytes_read;
+    bytes_written += r.bytes_written;
   }
   const Engine& engine = training.engine;
   const Json summary{{"steps", training.records.size()},
@@ -86,14 +137,15 @@ void write_summary(const RunFolder& folder, const Training& training, const Plac
                      {"stored_parameter_bytes", engine.store().bytes()},
                      {"activation_bytes", engine.activation_bytes()},
                      {"allocated_parameter_bytes", engine.store().memory_bytes()},
-                     {"bytes_read", placed.bytes_read()},  // from the disk tier, and written to it
-                     {"bytes_written", placed.bytes_written()},
+                     {"bytes_read", bytes_read},  // from the disk tier, and written to it, by all ranks
+                     {"bytes_written", bytes_written},
                      {"lanes", lanes_object(training.lanes.last_half())},
                      {"theta_digest", fmt::format("{:016x}", theta_digest)},
                      {"trajectory_digest", fmt::format("{:016x}", trajectory_digest(training.records))},
                      {"rounding", rounding_object(training)},
                      {"models_not_written", models_problem.empty() ? Json() : Json(models_problem)},
-                     {"layout", {{"pertp", 1}, {"ddp", 1}}},
+                     {"layout", layout_object(training.layout, ranks, places)},
+                     {"exchange", exchange_object(training, ranks, median(seconds))},
                      {"arithmetic", engine.arithmetic_fingerprint()},
                      {"git_hash", build_git_hash()},
                      {"machine", machine_object()}};

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace distzo2 {
@@ -24,7 +25,7 @@ int allowed(int threads, const char* name) {
 
 }  // namespace
 
-int thread_count(const std::optional<std::uint32_t>& wanted) {
+int thread_count(const std::optional<std::uint32_t>& wanted, int ranks_on_these_cores) {
   if (wanted) return allowed(static_cast<int>(*wanted), "parallel/threads");
   if (refused_omp_num_threads != nullptr && *refused_omp_num_threads != '\0')
     throw Error(ExitCode::usage, fmt::format("OMP_NUM_THREADS: \"{}\" is no number of threads; accepted: an integer "
@@ -33,7 +34,8 @@ int thread_count(const std::optional<std::uint32_t>& wanted) {
   const char* variable = std::getenv("OMP_NUM_THREADS");
   const int threads = variable == nullptr ? 0 : threads_in(variable);
   if (threads > 0) return allowed(threads, "OMP_NUM_THREADS");
-  return allowed(cores_of_process(), "this machine; OMP_NUM_THREADS can ask for fewer");
+  return allowed(std::max(1, cores_of_process() / ranks_on_these_cores),
+                 "this machine; OMP_NUM_THREADS can ask for fewer");
 }
 
 }  // namespace distzo2

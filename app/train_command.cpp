@@ -9,18 +9,23 @@
 #include "app/placed_model.hpp"
 #include "app/plan_report.hpp"
 #include "app/progress.hpp"
+#include "app/ranks.hpp"
 #include "app/resume.hpp"
 #include "app/run_evaluations.hpp"
 #include "app/run_messages.hpp"
 #include "app/step_losses.hpp"
+#include "app/step_setup.hpp"
 #include "app/stop_request.hpp"
 #include "app/summary.hpp"
 #include "app/training_loop.hpp"
 #include "core/step.hpp"
+#include "parallel/process_grid.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace distzo2 {
 namespace {
@@ -51,12 +56,27 @@ RunWork work_of(const RunConfig& config, const LoadedData& data) {
           {tokens(data.dev), tokens(data.test)}};
 }
 
+/// What a rank takes of the deck: one file is written by one.
+RunConfig of_rank(RunConfig config, int rank) {
+  if (rank != 0) config.output.trace_file.clear();
+  return config;
+}
+
+/// Steps between two comparisons of the ranks' parameters: a digest reads them all, which costs little where they are
+/// in memory. 0: at the end alone.
+std::uint32_t consistency_interval(const RunConfig& config, int ranks, const MemoryPlan& plan) {
+  constexpr std::uint32_t automatic = 1000;
+  return config.parallel.check_every.value_or(ranks > 1 && !plan.placement.streams_any() ? automatic : 0);
+}
+
 /// Applies the records of a resumed run, after theta_0 was evaluated on a set that the run did not have when it began.
-/// False where a stop request ended that: no record is applied then.
+/// False where a stop request ended that: no record is applied then. By all ranks.
 bool catch_up(PlacedModel& placed, const std::vector<StepRecord>& records, RunEvaluations& evaluations,
-              Progress& progress) {
+              Progress& progress, Communicator& world) {
   if (records.empty()) return true;
-  if (!placed.is_advanced() && !evaluations.at(0, false)) return false;
+  // Rank 0's store may be that of a run before; the other ranks have theta_0 in any case.
+  const bool has_first_theta = world.broadcast(std::uint64_t{placed.is_advanced() ? 0U : 1U}) != 0;
+  if (has_first_theta && !evaluations.at(0, false)) return false;
   replay(placed.engine(), records);
   progress.say(fmt::format("resumed  after step {}, by replay", records.size()));
   return true;
@@ -66,19 +86,18 @@ ExitCode stopped(StopReason reason, const Training& training, const TrainOptions
   training.progress.say(fmt::format("stopped  at the {} after step {}",
                                     reason == StopReason::signal ? "signal" : "time limit", training.records.size()));
   training.progress.say(resume_command(options, training.config, folder));
+  training.world.barrier();  // rank 0 has written all: the job may end
   return ExitCode::stopped;
 }
 
-/// The digest of theta after the last step, which is recorded; where a resumed run has that record, it must agree.
-std::uint64_t record_digest(RunFiles& files, const RunFolder& folder, ParameterStore& store, std::uint32_t steps) {
-  const std::uint64_t digest = store.digest();
+/// Records the digest of theta after the last step; where a resumed run has that record, it must agree.
+void record_digest(RunFiles& files, const RunFolder& folder, std::uint64_t digest, std::uint32_t steps) {
   if (files.digests.empty() || files.digests.back().t != steps)
     files.trajectory->append(DigestRecord{steps, digest});
   else if (const std::uint64_t was = files.digests.back().theta_digest; was != digest)
     throw Error(ExitCode::internal, fmt::format("{}: the replay of step {} has digest {:016x}, the run had {:016x}",
                                                 folder.trajectory().string(), steps, digest, was));
   files.trajectory->sync();
-  return digest;
 }
 
 /// A run that did all its steps can yet have come to nothing, or have lost a model.
@@ -96,17 +115,30 @@ void refuse_bad_end(const RunConfig& config, const RunFolder& folder, const RunE
 
 }  // namespace
 
-ExitCode train_command(const TrainOptions& options, const RunConfig& given) {
-  // 1. The run's folder, and what was done there already.
-  const RunConfig config = for_resume(options, given);
+ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job& job) {
+  // 1. The ranks, and the run's folder with what was done there already.
+  Communicator& world = job.world();
+  const bool first = job.is_first();
+  const RunConfig config = of_rank(for_resume(options, given), world.rank());
+  check_same_deck(job, config);
   refuse_no_training_data(options, config);
-  Progress progress(config.output.log_every, config.zo.steps);
-  check_output_place(config);
-  OpenRun run = find_run(options, config, progress);
-  if (is_finished(run, config.zo.steps)) {
-    progress.say(fmt::format("{} is finished: {}", run.folder->path.string(), run.folder->summary().string()));
+  const ProcessGrid grid(world, layout_of(config, world.size()));
+  job.set_timeout(config.parallel.timeout_s);
+  std::optional<Job::Busy> loading(std::in_place, job);  // no rank's reading is another one's time limit
+  Progress progress(config.output.log_every, config.zo.steps, first);
+  OpenRun run;
+  bool finished = false;
+  on_first(world, [&] {
+    check_output_place(config);
+    run = find_run(options, config, progress);
+    finished = is_finished(run, config.zo.steps);
+  });
+  if (world.broadcast(std::uint64_t{finished ? 1U : 0U}) != 0) {
+    if (first)
+      progress.say(fmt::format("{} is finished: {}", run.folder->path.string(), run.folder->summary().string()));
     return ExitCode::done;
   }
+  share_run(world, run);
   refuse_fewer_steps(config, run);
 
   // 2. Data, and where everything will be.
@@ -114,65 +146,106 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given) {
   const ModelConfig model = model_config(config.model);
   const TensorTable table = tensor_table(model);
   const LoadedData data = load_data(config, model, Sets::all);
-  const MemoryPlan plan = plan_here(config, model, data);
+  check_same_data(job, data);
+  const MemoryPlan plan = plan_here(config, model, data, std::nullopt, job.ranks_of_node());
   const PlannedRun planned{config, model, table, data};
 
   // 3. The model. What goes to disk needs the run's folder; otherwise there is none before all has been read.
   const bool on_disk = plan.disk_bytes > 0;
   if (on_disk && !run.folder) check_scratch(planned, plan);
-  if (on_disk) make_folder(run, options, config);
-  if (plan.placement.streams_any()) say_all(progress, plan_lines(planned, plan));
+  const std::vector<std::uint64_t> disks = world.gather(std::uint64_t{on_disk ? 1U : 0U});
+  if (std::ranges::count(disks, 1U) > 0) {
+    on_first(world, [&] { make_folder(run, options, config); });
+    share_folder(world, run);
+  }
+  if (first && plan.placement.streams_any()) say_all(progress, plan_lines(planned, plan));
+  // Only rank 0's store is written after the trajectory is on the disk, and outlives the run.
   PlacedModel placed(config, model, plan, config.precision.compute,
-                     on_disk ? store_folder(config, *run.folder) : std::filesystem::path(), run.steps_done(),
-                     &progress);
+                     on_disk ? store_folder(config, *run.folder, world.rank()) : std::filesystem::path(),
+                     first ? run.steps_done() : 0, &progress);
   Engine& engine = placed.engine();
 
   // 4. A new trajectory, or the found one.
   const TrajectoryHeader header = trajectory_header(
       config, data, engine, placed.is_advanced() ? run.found->header.theta0_digest : engine.store().digest());
-  const RunFolder& folder = make_folder(run, options, config);
-  RunFiles files = open_files(run, header, config, data, progress);
-  placed.write_after(*files.trajectory);
+  check_same_model(job, header.theta0_digest);
+  RunFiles files;
+  on_first(world, [&] {
+    make_folder(run, options, config);
+    files = open_files(run, header, config, data, progress);
+  });
+  share_folder(world, run);
+  if (!first) files = records_of(run);
+  const RunFolder& folder = *run.folder;
+  if (first) placed.write_after(*files.trajectory);
 
   // 5. What the run is, in a few lines, and up to where it was.
-  say_all(progress, opening_lines(run, planned, plan, engine.store()));
+  if (first) say_all(progress, opening_lines(run, planned, plan, engine.store()));
+  say_all(progress, rank_lines(job));
   TimeLeft time_left(work_of(config, data));
-  RunEvaluations evaluations(config, data, folder, engine, *files.trajectory, files.metrics, progress, signals,
-                             time_left);
-  const bool goes_on = catch_up(placed, files.records, evaluations, progress);
+  RunEvaluations evaluations(config, data, folder, engine, files.trajectory.get(), files.metrics, progress, signals,
+                             time_left, job);
+  const bool goes_on = catch_up(placed, files.records, evaluations, progress, world);
+  world.barrier();
+  loading.reset();
 
   // 6. The steps.
   LaneLog lanes(config, engine);
-  const auto evaluation_point = [&](std::uint32_t t) { return evaluations.at(t, false); };
-  Training training{config,           data,     engine,   *files.trajectory,
-                    files.metrics,    progress, signals,  std::move(files.records),
-                    evaluation_point, lanes,    time_left};
-  const StopReason end = goes_on ? train(training) : stop_request(signals, config.checkpoint).value();
-  files.trajectory->sync();
+  const auto evaluation_point = [&](std::uint32_t t) {
+    return evaluations.at(t, false) ? std::nullopt : std::optional(evaluations.stopped_by());
+  };
+  const std::uint32_t interval = consistency_interval(config, world.size(), plan);
+  const auto consistency_point = [&](std::uint32_t steps) {
+    if (interval == 0 || steps % interval != 0 || steps == config.zo.steps) return;
+    const std::uint64_t digest = check_same_theta(job, engine.store(), steps);
+    if (first) files.trajectory->append(DigestRecord{steps, digest});
+  };
+  Training training{config,
+                    data,
+                    engine,
+                    world,
+                    grid.layout(),
+                    files.trajectory.get(),
+                    files.metrics,
+                    progress,
+                    signals,
+                    std::move(files.records),
+                    evaluation_point,
+                    consistency_point,
+                    lanes,
+                    time_left};
+  const StopReason end = goes_on ? train(training) : evaluations.stopped_by();
+  if (first) files.trajectory->sync();
   lanes.close();
   placed.sync();
   if (end != StopReason::finished) return stopped(end, training, options, folder);
 
   // 7. The result: theta's digest, its evaluation, the model, the summary.
-  const std::uint64_t theta_digest = record_digest(files, folder, engine.store(), config.zo.steps);
-  if (!evaluations.at(config.zo.steps, true))
-    return stopped(stop_request(signals, config.checkpoint).value(), training, options, folder);
+  const std::uint64_t theta_digest = check_same_theta(job, engine.store(), config.zo.steps);
+  on_first(world, [&] { record_digest(files, folder, theta_digest, config.zo.steps); });
+  if (!evaluations.at(config.zo.steps, true)) return stopped(evaluations.stopped_by(), training, options, folder);
+  const std::vector<RankSummary> ranks = rank_summaries(world, training, placed);
+  const Job::Busy ending(job);  // rank 0's work
   const bool writes = writes_models(config, engine.store());
-  if (writes) evaluations.write_final();
-  if (config.precision.storage != Storage::fp32)
-    progress.say(rounding_line(engine.store().rounding(), config.zo.epsilon));
-  files.trajectory->check_in_place();
-  write_summary(folder, training, placed, theta_digest, evaluations);
+  on_first(world, [&] {
+    if (writes) evaluations.write_final();
+    if (config.precision.storage != Storage::fp32)
+      progress.say(rounding_line(engine.store().rounding(), config.zo.epsilon));
+    files.trajectory->check_in_place();
+    write_summary(folder, training, placed, theta_digest, evaluations, ranks, job.places());
+  });
   if (!config.memory.keep_store) placed.remove_store();  // the engine's end
 
   // 8. What became of it, and the command that goes on from here.
-  say_all(progress, result_lines(config, folder, evaluations));
-  const FinalModel final_model = !writes                                 ? FinalModel::not_written
-                                 : evaluations.reported(config.zo.steps) ? FinalModel::evaluated
-                                                                         : FinalModel::unevaluated;
-  if (evaluations.models_problem().empty())
-    if (const std::string next = next_command(config, folder, plan, final_model); !next.empty()) progress.say(next);
-  refuse_bad_end(config, folder, evaluations);
+  on_first(world, [&] {
+    say_all(progress, result_lines(config, folder, evaluations));
+    const FinalModel final_model = !writes                                 ? FinalModel::not_written
+                                   : evaluations.reported(config.zo.steps) ? FinalModel::evaluated
+                                                                           : FinalModel::unevaluated;
+    if (evaluations.models_problem().empty())
+      if (const std::string next = next_command(config, folder, plan, final_model); !next.empty()) progress.say(next);
+    refuse_bad_end(config, folder, evaluations);
+  });
   return ExitCode::done;
 }
 

@@ -6,6 +6,7 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/step.hpp"
+#include "parallel/communicator.hpp"
 
 #include <fmt/format.h>
 
@@ -15,9 +16,6 @@
 
 namespace distzo2 {
 namespace {
-
-/// What a rank tells the others with its losses.
-enum Flags : std::uint32_t { signal_flag = 1, time_limit_flag = 2 };
 
 void refuse_non_finite(const StepRecord& r) {
   throw Error(ExitCode::diverged, fmt::format("step {}: {}; theta is unchanged. Lower zo/learning rate, or set "
@@ -64,9 +62,9 @@ std::string non_finite_part(const StepRecord& r) {
 StopReason train(Training& training) {
   const ZoSection& zo = training.config.zo;
   const std::vector<Example>& examples = training.data.train->examples;
-  auto [rule, layout, sampler, perturbation] = step_setup(zo, examples.size());
-  Communicator world;
-  Exchange exchange(world, layout);
+  auto [rule, sampler, perturbation] = step_setup(zo, examples.size());
+  const Share mine = share(training.layout, training.world.rank());
+  Exchange exchange(training.world, training.layout);
   GradientClip clip(zo.clip);
   DivergenceWatch watch(zo.diverged_factor);
   ZeroWatch zeros;
@@ -86,12 +84,11 @@ StopReason train(Training& training) {
     // 2. This rank's evaluations of its sequences, forward together under W = theta + s eps z(t, k).
     perturbation.t = t;
     ComputedLosses computed =
-        compute_losses(training.engine, examples, batch, share(layout, 0), perturbation, training.data.objective);
+        compute_losses(training.engine, examples, batch, mine, perturbation, training.data.objective);
 
     // 3. Scalars are all that ranks exchange.
     StepLosses& losses = computed.share;
-    if (const auto stop = stop_request(training.signals, training.config.checkpoint))
-      losses.flags |= stop == StopReason::signal ? signal_flag : time_limit_flag;
+    losses.flags |= stop_flags(stop_request(training.signals, training.config.checkpoint));
     exchange(losses);
 
     // 4. g and c, formed once, in double.
@@ -105,10 +102,10 @@ StopReason train(Training& training) {
     const double step_s = seconds_since(step_started);
     if (!std::exchange(said_first, true))
       training.progress.say(fmt::format("first step after {:.2f} s", seconds_since_process_start()));
-    if (!training.evaluation_point(t)) return stop_request(training.signals, training.config.checkpoint).value();
+    if (const auto stop = training.evaluation_point(t)) return *stop;
 
     // 6. The record is the update: on disk first, then pending for every tensor.
-    training.trajectory.append(record);
+    if (training.trajectory != nullptr) training.trajectory->append(record);
     training.engine.store().append(record);
     clip.push(record.g_raw);
     watch.push(record.losses);
@@ -117,9 +114,12 @@ StopReason train(Training& training) {
     training.lanes.after_step();
 
     // 7. Say so.
-    training.metrics.step(record, reported_loss(record), computed.tokens, step_s);
-    training.time_left.step(step_s, computed.tokens);
-    training.progress.step(t, reported_loss(record), record.g.front(), computed.tokens, step_s,
+    const std::uint64_t tokens = step_tokens(examples, batch, training.data.objective);
+    const bool several = training.world.size() > 1;
+    if (several) training.exchanges.push_back(exchange.last());
+    training.metrics.step(record, reported_loss(record), tokens, step_s, several ? &exchange.last() : nullptr);
+    training.time_left.step(step_s, tokens);
+    training.progress.step(t, reported_loss(record), record.g.front(), tokens, step_s,
                            training.time_left.seconds(t + 1));
     if (!outcome.finite)
       training.progress.say(fmt::format("step {}: {}; the step is skipped", t + 1, non_finite_part(record)));
@@ -133,8 +133,8 @@ StopReason train(Training& training) {
 
     // 8. Stop?
     refuse_divergence(watch, training.records.size(), zo.diverged_factor);
-    if ((losses.flags & signal_flag) != 0) return StopReason::signal;
-    if ((losses.flags & time_limit_flag) != 0) return StopReason::time_limit;
+    if (const auto stop = stop_reason(losses.flags)) return *stop;
+    training.consistency_point(t + 1);
   }
   return StopReason::finished;
 }

@@ -9,7 +9,9 @@
 #include "app/stop_request.hpp"
 #include "app/time_left.hpp"
 #include "core/engine.hpp"
+#include "core/layout.hpp"
 #include "io/trajectory_file.hpp"
+#include "parallel/exchange.hpp"
 
 #include <functional>
 #include <optional>
@@ -23,16 +25,21 @@ struct Training {
   const RunConfig& config;
   const LoadedData& data;
   Engine& engine;
-  TrajectoryWriter& trajectory;
+  Communicator& world;
+  Layout layout;
+  TrajectoryWriter* trajectory;  // null on ranks other than 0
   MetricsFile& metrics;
   Progress& progress;
   const StopSignals& signals;
   std::vector<StepRecord> records;  // of the steps done: grows
-  /// Called with theta_t as it is before record t is appended. False where a stop request ended an evaluation: then the
-  /// loop stops without that record, and the evaluation is made on resume.
-  std::function<bool(std::uint32_t t)> evaluation_point;
+  /// Called with theta_t as it is before record t is appended. A reason where a stop request ended an evaluation: then
+  /// the loop stops without that record, and the evaluation is made on resume.
+  std::function<std::optional<StopReason>(std::uint32_t t)> evaluation_point;
+  /// Called with theta after so many steps, as it is.
+  std::function<void(std::uint32_t steps)> consistency_point;
   LaneLog& lanes;
   TimeLeft& time_left;
+  std::vector<ExchangeCost> exchanges = {};  // of the steps done by this process, on several ranks: grows
 };
 
 /// What of a step is not finite, in words: a loss, or only the update's factor, where finite losses differ so much that

@@ -83,8 +83,18 @@ int predict(std::span<const double> scores) {
   return static_cast<int>(best);
 }
 
-void add_example(EvaluationSum& sum, Objective objective, std::span<const double> log_prob, const ExampleTerms& terms) {
-  const auto labels = static_cast<int>(terms.candidates.size());
+ExampleResult example_result(Objective objective, std::span<const double> log_prob, const ExampleTerms& terms) {
+  ExampleResult result;
+  result.label = terms.label;
+  result.labels = static_cast<std::int32_t>(terms.candidates.size());
+  result.loss = sequence_loss(objective, log_prob, terms, result.terms);
+  const std::vector<double> scores = candidate_scores(log_prob, terms);
+  if (std::ranges::all_of(scores, [](double s) { return std::isfinite(s); })) result.predicted = predict(scores);
+  return result;
+}
+
+void add_result(EvaluationSum& sum, const ExampleResult& result) {
+  const int labels = result.labels;
   if (labels > sum.labels) {
     std::vector<std::uint64_t> wider(static_cast<std::size_t>(labels) * static_cast<std::size_t>(labels), 0);
     for (int right = 0; right < sum.labels; ++right) {
@@ -96,17 +106,18 @@ void add_example(EvaluationSum& sum, Objective objective, std::span<const double
     sum.confusion = std::move(wider);
     sum.labels = labels;
   }
-  double count = 0.0;
-  sum.loss += sequence_loss(objective, log_prob, terms, count);
-  sum.terms += count;
+  sum.loss += result.loss;
+  sum.terms += result.terms;
   ++sum.examples;
-  const std::vector<double> scores = candidate_scores(log_prob, terms);
-  if (!std::ranges::all_of(scores, [](double s) { return std::isfinite(s); })) {
-    return;  // no answer, which is not right
+  if (result.predicted < 0) {
+    return;
   }
-  const int got = predict(scores);
-  ++sum.confusion[static_cast<std::size_t>(terms.label * sum.labels + got)];
-  sum.right += got == terms.label ? 1 : 0;
+  ++sum.confusion[static_cast<std::size_t>(result.label * sum.labels + result.predicted)];
+  sum.right += result.predicted == result.label ? 1 : 0;
+}
+
+void add_example(EvaluationSum& sum, Objective objective, std::span<const double> log_prob, const ExampleTerms& terms) {
+  add_result(sum, example_result(objective, log_prob, terms));
 }
 
 }  // namespace distzo2

@@ -36,8 +36,18 @@ struct EvaluationSum {
   double mean_loss() const { return terms == 0.0 ? 0.0 : loss / terms; }
 };
 
-/// Adds one example whose candidates were all packed. One with a score that is not finite has no answer: it is not
-/// right, and no confusion count holds it.
+/// What an example whose candidates were all packed adds to an evaluation: ranks exchange these.
+struct ExampleResult {
+  double loss = 0.0, terms = 0.0;
+  std::int32_t label = 0, labels = 0;
+  std::int32_t predicted = -1;  // -1: a score is not finite, so that there is no answer
+  std::int32_t unused = 0;      // so that no byte is undefined
+};
+ExampleResult example_result(Objective objective, std::span<const double> log_prob, const ExampleTerms& terms);
+
+/// Adds one example. One without an answer is not right, and no confusion count holds it.
+void add_result(EvaluationSum& sum, const ExampleResult& result);
+/// Both at once.
 void add_example(EvaluationSum& sum, Objective objective, std::span<const double> log_prob, const ExampleTerms& terms);
 
 }  // namespace distzo2

@@ -145,6 +145,8 @@ public:
   /// Sum mod 2^64 of XXH3-64 over chunks of 4,096 indices as readers see them (design section 3).
   /// `visit`, where given, sees every value on the way, from the calling thread.
   std::uint64_t digest(const ValueVisitor& visit = nullptr) const;
+  /// The part of each of the table's blocks, which add up to it.
+  std::vector<std::uint64_t> block_digests(const ValueVisitor& visit = nullptr) const;
 
   /// Brings the chunks of each disk unit to one version, the latest among them (they differ after a crash).
   void level_versions();

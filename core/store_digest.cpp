@@ -13,6 +13,12 @@
 namespace distzo2 {
 
 std::uint64_t ParameterStore::digest(const ValueVisitor& visit) const {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t part : block_digests(visit)) sum += part;
+  return sum;
+}
+
+std::vector<std::uint64_t> ParameterStore::block_digests(const ValueVisitor& visit) const {
   // Runs of one type, cut into chunks of index_alignment indices; a chunk may span tensors.
   struct DigestChunk {
     std::int64_t first, end;
@@ -39,12 +45,12 @@ std::uint64_t ParameterStore::digest(const ValueVisitor& visit) const {
   const auto at = [&](int i) -> const DigestChunk& { return chunks[static_cast<std::size_t>(i)]; };
   struct Piece {
     std::vector<float> values;
-    std::vector<std::pair<int, std::size_t>> runs;  // tensor, elements: what `values` holds, in order
-    std::uint64_t sum = 0;
+    std::vector<std::pair<int, std::size_t>> runs;    // tensor, elements: what `values` holds, in order
+    std::vector<std::pair<int, std::uint64_t>> sums;  // block, digest of a chunk of it
   };
   const auto fill = [&](Piece& piece, int index) {
     piece.runs.clear();
-    piece.sum = 0;
+    piece.sums.clear();
     std::size_t filled = 0;
     const int last = std::min(count, (index + 1) * at_a_time);
     piece.values.resize(static_cast<std::size_t>(at_a_time) * index_alignment);
@@ -64,19 +70,20 @@ std::uint64_t ParameterStore::digest(const ValueVisitor& visit) const {
         first += n;
       }
       for (int i = begin; i < end; ++i)
-        piece.sum += digest_chunk(static_cast<std::uint64_t>(at(i).first),
-                                  values.subspan(static_cast<std::size_t>(at(i).first - origin),
-                                                 static_cast<std::size_t>(at(i).end - at(i).first)));
+        piece.sums.emplace_back(table_.tensors[static_cast<std::size_t>(at(i).tensor)].block,
+                                digest_chunk(static_cast<std::uint64_t>(at(i).first),
+                                             values.subspan(static_cast<std::size_t>(at(i).first - origin),
+                                                            static_cast<std::size_t>(at(i).end - at(i).first))));
     }
   };
   const int pieces = static_cast<int>(pieces_of(count, at_a_time));
   std::vector<Piece> some(static_cast<std::size_t>(std::clamp(4 * host_concurrency(), 1, std::max(pieces, 1))));
-  std::uint64_t sum = 0;
+  std::vector<std::uint64_t> digests(table_.blocks.size(), 0);
   for (int begin = 0; begin < pieces; begin += static_cast<int>(some.size())) {
     const auto n = static_cast<std::size_t>(std::min<std::ptrdiff_t>(std::ssize(some), pieces - begin));
     for_each_piece(n, [&](std::size_t i) { fill(some[i], begin + static_cast<int>(i)); });
     for (std::size_t i = 0; i < n; ++i) {
-      sum += some[i].sum;
+      for (const auto& [block, part] : some[i].sums) digests[static_cast<std::size_t>(block)] += part;
       std::span<const float> values = some[i].values;
       for (const auto& [tensor, elements] : some[i].runs) {
         if (visit) visit(tensor, values.first(elements));
@@ -84,7 +91,7 @@ std::uint64_t ParameterStore::digest(const ValueVisitor& visit) const {
       }
     }
   }
-  return sum;
+  return digests;
 }
 
 }  // namespace distzo2

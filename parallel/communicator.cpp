@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "parallel/communicator.hpp"
 
+#include "core/clock.hpp"
 #include "core/error.hpp"
 #include "parallel/mpi_handle.hpp"
 
@@ -160,8 +161,8 @@ std::vector<std::string> Communicator::gather(const std::string& text) {
   return texts;
 }
 
-void Communicator::gather_bytes(std::span<const std::byte> mine, std::span<const int> counts,
-                                std::span<std::byte> all) {
+void Communicator::gather_bytes(std::span<const std::byte> mine, std::span<const int> counts, std::span<std::byte> all,
+                                GatherTimes* times) {
   if (std::ssize(counts) != size() || std::ssize(mine) != counts[static_cast<std::size_t>(rank())])
     throw Error(ExitCode::internal, "a gather of counts that are not those of its ranks");
   if (size() == 1) {
@@ -175,11 +176,19 @@ void Communicator::gather_bytes(std::span<const std::byte> mine, std::span<const
     begin += static_cast<std::size_t>(count);
   }
   const Waiting waiting(observer_);
-  MPI_Request request = MPI_REQUEST_NULL;
+  const auto started = Clock::now();
+  // The barrier tells when all are there. Both are under way at once, so that the values travel in the same wait.
+  MPI_Request barrier = MPI_REQUEST_NULL, gather = MPI_REQUEST_NULL;
+  if (times != nullptr) check_mpi(MPI_Ibarrier(mpi_->comm, &barrier), "MPI_Ibarrier");
   check_mpi(MPI_Iallgatherv(mine.data(), int_size(mine.size()), MPI_BYTE, all.data(), counts.data(), begins.data(),
-                            MPI_BYTE, mpi_->comm, &request),
+                            MPI_BYTE, mpi_->comm, &gather),
             "MPI_Iallgatherv");
-  wait_for(request, "MPI_Iallgatherv");
+  if (times != nullptr) {
+    wait_for(barrier, "MPI_Ibarrier");
+    times->waiting_s = seconds_since(started);
+  }
+  wait_for(gather, "MPI_Iallgatherv");
+  if (times != nullptr) times->seconds = seconds_since(started) - times->waiting_s;
 }
 
 }  // namespace distzo2

@@ -18,6 +18,12 @@ struct WaitObserver {
   virtual void left() = 0;
 };
 
+/// What a gather took, apart.
+struct GatherTimes {
+  double waiting_s = 0.0;  // until the last rank had come
+  double seconds = 0.0;    // from then on
+};
+
 /// A group of ranks that talk to each other only; owns its MPI communicator. What is not const or says so is called by
 /// all its ranks in the same order. Errors of MPI throw Error (rank failed) with MPI's text.
 class Communicator {
@@ -46,9 +52,10 @@ public:
   /// What each rank gives, in their order, on every rank.
   std::vector<std::string> gather(const std::string& text);
   std::vector<std::uint64_t> gather(std::uint64_t value);
-  /// The same of rows of T whose lengths all know: counts[r] from rank r, one after another.
+  /// The same of rows of T whose lengths all know: counts[r] from rank r, one after another. All or none of the ranks
+  /// ask for `times`.
   template <class T>
-  std::vector<T> gather(std::span<const T> mine, std::span<const int> counts) {
+  std::vector<T> gather(std::span<const T> mine, std::span<const int> counts, GatherTimes* times = nullptr) {
     static_assert(std::is_trivially_copyable_v<T>);
     std::vector<int> bytes(counts.begin(), counts.end());
     std::size_t total = 0;
@@ -57,7 +64,7 @@ public:
       n *= static_cast<int>(sizeof(T));
     }
     std::vector<T> all(total);
-    gather_bytes(std::as_bytes(mine), bytes, std::as_writable_bytes(std::span(all)));
+    gather_bytes(std::as_bytes(mine), bytes, std::as_writable_bytes(std::span(all)), times);
     return all;
   }
 
@@ -69,7 +76,8 @@ public:
   const Mpi* mpi() const { return mpi_.get(); }  // null: this process alone
 
 private:
-  void gather_bytes(std::span<const std::byte> mine, std::span<const int> counts, std::span<std::byte> all);
+  void gather_bytes(std::span<const std::byte> mine, std::span<const int> counts, std::span<std::byte> all,
+                    GatherTimes* times);
 
   std::unique_ptr<Mpi> mpi_;
   WaitObserver* observer_ = nullptr;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "parallel/exchange.hpp"
 
-#include "core/clock.hpp"
 #include "core/error.hpp"
+#include "parallel/communicator.hpp"
 
 #include <bit>
 #include <span>
@@ -44,12 +44,10 @@ void Exchange::operator()(StepLosses& step) {
   std::vector<std::uint64_t> mine{step.flags};
   visit_share(step, layout_, world_.rank(), [&](double v) { mine.push_back(std::bit_cast<std::uint64_t>(v)); });
 
-  const auto started = Clock::now();
-  world_.barrier();
-  last_.waiting_s = seconds_since(started);
-  const auto together = Clock::now();
-  const std::vector<std::uint64_t> all = world_.gather(std::span<const std::uint64_t>(mine), words_);
-  last_.seconds = seconds_since(together);
+  GatherTimes times;
+  const std::vector<std::uint64_t> all = world_.gather(std::span<const std::uint64_t>(mine), words_, &times);
+  last_.waiting_s = times.waiting_s;
+  last_.seconds = times.seconds;
 
   auto at = all.begin();
   for (int rank = 0; rank < world_.size(); ++rank) {

@@ -2,13 +2,14 @@
 #pragma once
 
 #include "core/layout.hpp"
-#include "parallel/communicator.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace distzo2 {
+
+class Communicator;  // parallel/communicator.hpp
 
 /// What a step exchanges: at most B * (E + 1) doubles and one word of flags a rank.
 struct StepLosses {
@@ -21,7 +22,7 @@ struct StepLosses {
 struct ExchangeCost {
   std::uint64_t bytes = 0;  // of the whole message that every rank ends up with
   double waiting_s = 0.0;   // until the last rank had come
-  double seconds = 0.0;     // of the gather itself, with all ranks there
+  double seconds = 0.0;     // from then until all values were here
 };
 
 /// Gathers the losses, counts and flags of all ranks into every rank's copy, each value at its place of the whole step,

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "app/resume.hpp"
+#include "parallel/job.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -26,9 +27,12 @@ struct Fp16Run {
   Progress progress{config.output.log_every, config.zo.steps};
   StopSignals signals;
   TimeLeft time_left{RunWork{}};
+  Job job{std::nullopt, [](const std::string&) {}};
   RunEvaluations evaluations = begin();
 
-  RunEvaluations begin() { return {config, data, folder, *engine, trajectory, metrics, progress, signals, time_left}; }
+  RunEvaluations begin() {
+    return {config, data, folder, *engine, &trajectory, metrics, progress, signals, time_left, job};
+  }
 
   /// theta += c z of this step: a large c takes norms beyond what fp16 holds.
   void update(std::uint32_t t, float c) {

@@ -60,6 +60,14 @@ TEST(StoreDigest, is_the_sum_of_the_seeded_hashes_of_chunks) {
   }
 }
 
+TEST(StoreDigest, is_told_by_block) {
+  Store s(Storage::fp32);
+  const std::vector<float> c = s.read(3, c_size);
+  const std::uint64_t second =
+      hash(c, 0, 4096, c_first) + hash(c, 4096, 8192, c_first + 4096) + hash(c, 8192, c_size, c_first + 8192);
+  EXPECT_EQ(s.store.block_digests(), (std::vector<std::uint64_t>{expected_digest(s) - second, second}));
+}
+
 TEST(StoreDigest, sees_pending_records_as_readers_do) {
   for (const Storage storage : {Storage::fp32, Storage::bf16}) {
     Store s(storage);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "parallel/communicator.hpp"
 #include "tests/support/test_world.hpp"
 
 namespace distzo2 {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "parallel/communicator.hpp"
+#include "parallel/heartbeat.hpp"
+#include "parallel/mpi_session.hpp"
+#include "parallel/rank_place.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace distzo2 {
+
+/// The ranks that this process is one of: MPI, who they are, and their common end. Alone without a launcher.
+class Job {
+public:
+  /// By all ranks, before threads are made. `say` prints a message of a failed rank.
+  Job(const std::optional<Launcher>& launcher, std::function<void(const std::string&)> say);
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  Communicator& world() { return session_.world(); }
+  bool is_first() { return world().is_first(); }
+  const RankPlace& place() const { return places_[static_cast<std::size_t>(rank_)]; }  // of this rank
+  const std::vector<RankPlace>& places() const { return places_; }                     // of all
+  int ranks_of_node() const { return ranks_of_node_; }
+  /// Of this rank's node, with itself: those that may use the same cores as this one.
+  int ranks_on_these_cores() const { return ranks_on_these_cores_; }
+
+  void set_timeout(double seconds) { heartbeat_->set_timeout(seconds); }
+  /// As Heartbeat::fail.
+  int fail(int exit_code, const std::string& message) { return heartbeat_->fail(exit_code, message); }
+
+  /// During its life this rank does what only it has to do, and the others wait.
+  class Busy {
+  public:
+    explicit Busy(Job& job) : job_(job) { job_.heartbeat_->begin_busy(); }
+    ~Busy() { job_.heartbeat_->end_busy(); }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+
+  private:
+    Job& job_;
+  };
+
+private:
+  MpiSession session_;
+  int rank_ = 0;
+  std::vector<RankPlace> places_;
+  int ranks_of_node_ = 1, ranks_on_these_cores_ = 1;
+  std::optional<Heartbeat> heartbeat_;
+};
+
+}  // namespace distzo2

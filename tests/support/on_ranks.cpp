@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/support/on_ranks.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+namespace distzo2 {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The process that started this one, 0 where it is gone.
+pid_t parent_of(const std::string& stat) {  // pid (name) state ppid ...
+  const std::size_t name = stat.rfind(") ");
+  return name == std::string::npos ? 0 : std::stoi(stat.substr(name + 4));
+}
+
+/// The rank of a process that is the program and was started by a launcher that this process started, else -1.
+int rank_of(const fs::path& process) {
+  const std::string stat = text_of_file(process / "stat");
+  if (stat.find("(distzo2)") == std::string::npos) return -1;
+  if (parent_of(text_of_file(fs::path("/proc") / std::to_string(parent_of(stat)) / "stat")) != ::getpid()) return -1;
+  const std::string environment = '\0' + text_of_file(process / "environ");
+  const std::string key = std::string(1, '\0') + "OMPI_COMM_WORLD_RANK=";
+  const std::size_t at = environment.find(key);
+  return at == std::string::npos ? -1 : std::stoi(environment.substr(at + key.size()));
+}
+
+}  // namespace
+
+ProgramOptions on_ranks(int ranks, const std::string& script) {
+  ProgramOptions options;
+  options.wrapper = {DISTZO2_MPIEXEC, "-n", std::to_string(ranks)};
+  if (!script.empty()) options.wrapper.insert(options.wrapper.end(), {"sh", "-c", script + "; exec \"$0\" \"$@\""});
+  options.environment = {"OMPI_ALLOW_RUN_AS_ROOT=1",
+                         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                         "OMPI_MCA_mpi_yield_when_idle=1",
+                         "OMPI_MCA_rmaps_base_oversubscribe=1",
+                         "OMPI_MCA_hwloc_base_binding_policy=none",
+                         "ASAN_OPTIONS=detect_leaks=0"};  // Open MPI keeps some memory until the end
+  return options;
+}
+
+std::vector<pid_t> pids_of_ranks(RunningProgram& launcher, int ranks) {
+  std::vector<pid_t> pids(static_cast<std::size_t>(ranks), 0);
+  while (launcher.running() && std::ranges::count(pids, 0) > 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::error_code gone;
+    for (const fs::directory_entry& entry : fs::directory_iterator("/proc", gone)) {
+      const std::string name = entry.path().filename();
+      pid_t pid = 0;
+      if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc()) continue;
+      if (const int rank = rank_of(entry.path()); rank >= 0 && rank < ranks) pids[static_cast<std::size_t>(rank)] = pid;
+    }
+  }
+  return pids;
+}
+
+void expect_gone(const std::vector<pid_t>& pids) {
+  for (const pid_t pid : pids) {
+    const fs::path process = fs::path("/proc") / std::to_string(pid);
+    for (int i = 0; i < 500 && fs::exists(process); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_FALSE(fs::exists(process)) << text_of_file(process / "status");
+  }
+}
+
+}  // namespace distzo2
