@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace distzo2 {
@@ -20,6 +21,9 @@ struct OpenRun {
   std::optional<RunFolder> folder;
   std::unique_ptr<RunLock> lock;
   std::optional<Trajectory> found;  // none: the run begins at step 0
+  std::span<const StepRecord> records_found() const {
+    return found ? std::span<const StepRecord>(found->steps) : std::span<const StepRecord>();
+  }
   std::uint32_t steps_done() const { return found ? static_cast<std::uint32_t>(found->steps.size()) : 0; }
 };
 

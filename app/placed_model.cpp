@@ -31,7 +31,8 @@ std::function<void(std::uint64_t, std::uint64_t)> told_by(Progress* progress, co
 }  // namespace
 
 PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
-                         const fs::path& store, std::uint32_t records, Progress* progress) {
+                         const fs::path& store, std::span<const StepRecord> records, Progress* progress)
+    : histories_(update_histories(records)) {
   const WeightSource weights = weight_source(config);
   const UpdateRule rule = update_rule(config);
   if (plan.disk_bytes > 0) {
@@ -40,7 +41,11 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
     options.identity = weights.identity();
     options.spare_slots = plan.spare_slots;
     options.callers = store_callers(host_concurrency());
-    options.covered = records;
+    options.covered = static_cast<std::uint32_t>(records.size());
+    options.history = [this](std::uint32_t version) {
+      if (trajectory_ != nullptr) return trajectory_->history(version);
+      return version < histories_.size() ? histories_[version] : 0;  // nobody goes on with a store without a trajectory
+    };
     options.progress = told_by(progress, "checking the store:");
     options.before_write = [this](std::uint32_t version) {
       if (trajectory_ == nullptr || version <= synced_) return;
@@ -91,7 +96,7 @@ TemporaryModel::TemporaryModel(const RunConfig& config, const ModelConfig& model
   check_scratch_place(config);
   const fs::path store = config.memory.scratch_folder / fmt::format("distzo2-{}", ::getpid());
   try {
-    placed_.emplace(config, model, plan, compute, store, 0, progress);
+    placed_.emplace(config, model, plan, compute, store, std::span<const StepRecord>(), progress);
   } catch (...) {  // what it had already put there
     std::error_code ignored;
     if (plan.disk_bytes > 0) fs::remove_all(store, ignored);

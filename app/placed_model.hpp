@@ -15,7 +15,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace distzo2 {
 
@@ -23,9 +25,9 @@ namespace distzo2 {
 class PlacedModel {
 public:
   /// `store`: the folder for what goes to disk. `records`: those that a resumed run's trajectory holds; of a store that
-  /// stands there, chunks that check and are covered by them are kept, the others are made from the base model.
+  /// stands there, chunks that check and that these records led to are kept, the others are made from the base model.
   PlacedModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
-              const std::filesystem::path& store, std::uint32_t records, Progress* progress);
+              const std::filesystem::path& store, std::span<const StepRecord> records, Progress* progress);
   PlacedModel(const PlacedModel&) = delete;
   PlacedModel& operator=(const PlacedModel&) = delete;
 
@@ -48,6 +50,7 @@ private:
   std::unique_ptr<ComputeMemory> device_;
   std::unique_ptr<Engine> engine_;
   bool advanced_ = false;
+  std::vector<std::uint64_t> histories_;  // of the records found; the trajectory's count once it is there
   TrajectoryWriter* trajectory_ = nullptr;
   std::uint32_t synced_ = 0;  // records known to be durable
 };

@@ -162,7 +162,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   // Only rank 0's store is written after the trajectory is on the disk, and outlives the run.
   PlacedModel placed(config, model, plan, config.precision.compute,
                      on_disk ? store_folder(config, *run.folder, world.rank()) : std::filesystem::path(),
-                     first ? run.steps_done() : 0, &progress);
+                     first ? run.records_found() : std::span<const StepRecord>(), &progress);
   Engine& engine = placed.engine();
 
   // 4. A new trajectory, or the found one.

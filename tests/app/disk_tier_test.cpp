@@ -91,5 +91,26 @@ TEST(DiskTier, goes_on_after_kills_with_the_digest_of_an_uninterrupted_run) {
   EXPECT_EQ(project.summary("run")["trajectory_digest"], whole["trajectory_digest"]);
 }
 
+TEST(DiskTier, takes_no_chunk_of_another_run_that_had_the_same_path) {
+  const TinyProject project;
+  project.write("disk.yaml", deck_text);
+  const nlohmann::json whole = summary_of(project, on_disk, "whole");
+  Sets sets = on_disk;
+  for (const char* set : {"memory/write back every=1", "output/folder=run"}) sets.emplace_back(set);
+  sets.push_back("memory/scratch folder=" + project.path("scratch").string());
+  const std::vector<std::string> resume{"--resume", "auto"};
+  EXPECT_TRUE(kill_at_bytes(project, train_words("disk.yaml", sets, resume), 600 + 64 * 9));
+  fs::rename(project.path("run"), project.path("first"));
+  Sets other = sets;
+  other.emplace_back("zo/seed=2");
+  EXPECT_TRUE(kill_at_bytes(project, train_words("disk.yaml", other, resume), 600 + 64 * 7));
+  fs::remove_all(project.path("run"));
+  fs::rename(project.path("first"), project.path("run"));
+  const ProgramResult resumed = project.run(train_words("disk.yaml", sets, resume));
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(project.summary("run")["theta_digest"], whole["theta_digest"]);
+  EXPECT_EQ(project.summary("run")["trajectory_digest"], whole["trajectory_digest"]);
+}
+
 }  // namespace
 }  // namespace distzo2
