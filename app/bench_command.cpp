@@ -60,9 +60,7 @@ const char* const bench_step_text =
 ExitCode bench_step_command(const BenchStepOptions& options, const RunConfig& config) {
   // 1. The deck's run, a warm-up step, then the repeats.
   const ModelConfig model = model_config(config.model);
-  const LoadedData data = load_data(config, model, Sets::all);
-  if (!data.train)
-    throw Error(ExitCode::usage, fmt::format("{}: bench step needs data/train", options.deck.deck.string()));
+  const LoadedData data = load_bench_data(options.deck.deck, config, model, "bench step");
   std::vector<StepParts> steps;
   {
     TemporaryModel placed(config, model, plan_here(config, model, data), config.precision.compute);

@@ -36,9 +36,7 @@ const char* const bench_speed_text =
 ExitCode bench_speed_command(const BenchSpeedOptions& options, const RunConfig& config) {
   // 1. The deck's run on its tiers.
   const ModelConfig model = model_config(config.model);
-  const LoadedData data = load_data(config, model, Sets::all);
-  if (!data.train)
-    throw Error(ExitCode::usage, fmt::format("{}: bench speed needs data/train", options.deck.deck.string()));
+  const LoadedData data = load_bench_data(options.deck.deck, config, model, "bench speed");
   const MemoryPlan plan = plan_here(config, model, data);
   TemporaryModel placed(config, model, plan, config.precision.compute);
 

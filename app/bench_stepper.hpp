@@ -7,15 +7,28 @@
 #include "app/step_setup.hpp"
 #include "core/clock.hpp"
 #include "core/engine.hpp"
+#include "core/error.hpp"
 #include "core/gemm_peak.hpp"
 #include "core/z_alone.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
+#include <string_view>
 #include <vector>
 
 namespace distzo2 {
+
+/// The data of a bench of steps. Throws Error (usage) where the deck names no training data.
+inline LoadedData load_bench_data(const std::filesystem::path& deck, const RunConfig& config, const ModelConfig& model,
+                                  std::string_view bench) {
+  LoadedData data = load_data(config, model, Sets::all);
+  if (!data.train) throw Error(ExitCode::usage, fmt::format("{}: {} needs data/train", deck.string(), bench));
+  return data;
+}
 
 /// One step's parts, in seconds of wall time, and what is measured beside it.
 struct StepParts {

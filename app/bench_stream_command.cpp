@@ -55,9 +55,7 @@ ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig
   // 1. The deck's run on its tiers.
   const ModelConfig model = model_config(config.model);
   const TensorTable table = tensor_table(model);
-  const LoadedData data = load_data(config, model, Sets::all);
-  if (!data.train)
-    throw Error(ExitCode::usage, fmt::format("{}: bench stream needs data/train", options.deck.deck.string()));
+  const LoadedData data = load_bench_data(options.deck.deck, config, model, "bench stream");
   const MemoryPlan plan = plan_here(config, model, data);
   if (plan.disk_bytes == 0)
     throw Error(ExitCode::usage,
