@@ -31,8 +31,7 @@ std::function<void(std::uint64_t, std::uint64_t)> told_by(Progress* progress, co
 }  // namespace
 
 PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
-                         const fs::path& store, std::span<const StepRecord> records, Progress* progress)
-    : histories_(update_histories(records)) {
+                         const fs::path& store, std::span<const StepRecord> records, Progress* progress) {
   const WeightSource weights = weight_source(config);
   const UpdateRule rule = update_rule(config);
   if (plan.disk_bytes > 0) {
@@ -42,6 +41,7 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
     options.spare_slots = plan.spare_slots;
     options.callers = store_callers(host_concurrency());
     options.covered = static_cast<std::uint32_t>(records.size());
+    histories_ = update_histories(records);
     options.history = [this](std::uint32_t version) {
       if (trajectory_ != nullptr) return trajectory_->history(version);
       return version < histories_.size() ? histories_[version] : 0;  // nobody goes on with a store without a trajectory
