@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The trajectories under results/ give theta of their runs again on any machine. Needs models/smollm2-135m-instruct
-// (scripts/get_smollm2).
-#include "tests/support/tiny_project.hpp"
+// The trajectories under results/smollm2_sst2 give theta of their runs again on any machine. Needs
+// models/smollm2-135m-instruct (scripts/get_smollm2).
+#include "tests/support/replayed_run.hpp"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <string>
 
 namespace distzo2 {
 namespace {
@@ -14,15 +13,8 @@ namespace {
 class Trajectories : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Trajectories, replay_to_the_digest_of_their_run) {
-  const TemporaryFolder folder;
-  const std::filesystem::path source = DISTZO2_SOURCE_DIR, run = source / "results/smollm2_sst2" / GetParam();
-  const ProgramResult result = run_program(
-      {"export", "--trajectory", (run / "trajectory.zoj").string(), "--model",
-       (source / "models/smollm2-135m-instruct").string(), "--output", (folder.path() / "theta").string(), "--json"},
-      {.time_limit_s = 1800});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(nlohmann::json::parse(result.out).at("theta_digest"),
-            nlohmann::json::parse(text_of_file(run / "summary.json")).at("theta_digest"));
+  expect_replay_to_the_digest(std::filesystem::path("smollm2_sst2") / GetParam(), "models/smollm2-135m-instruct",
+                              {.time_limit_s = 1800});
 }
 
 INSTANTIATE_TEST_SUITE_P(SmolLm2, Trajectories, ::testing::Values("seed1", "seed2", "seed3"));
