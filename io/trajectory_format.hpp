@@ -15,7 +15,8 @@ namespace distzo2 {
 //   record: u32 kind (1 step, 2 digest), u32 t, then
 //     step:   f64 lr, f32 wd, f32 c[q], f64 g[q], f64 g_raw[q], f64 L[E], padding
 //     digest: u64 digest, padding
-//     u64 XXH3-64 of the bytes before. One size for both: 64 bytes for q = 1.
+//     u64 XXH3-64 of the bytes before. One size for both, 28 + 20 q + 8 E bytes: 64 for the central difference with
+//     q = 1, whose E is 2.
 
 /// In the newest version; the header of a file of version 1 (no decay mask) cannot be written.
 std::string encode_header(const TrajectoryHeader& header);
