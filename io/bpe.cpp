@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <queue>
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 #include "io/tokenizer_parts.hpp"
 #include "io/unicode.hpp"
 
@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::size_t max_cached_pieces = 1U << 16U;
 constexpr std::size_t max_cached_bytes = 256;  // of one piece: longer ones hardly come back
-
-[[noreturn]] void fail(const std::string& message) {
-  throw Error(ExitCode::file, message);
-}
 
 std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
   return (static_cast<std::uint64_t>(left) << 32U) | static_cast<std::uint32_t>(right);

@@ -9,7 +9,7 @@
 #include <array>
 #include <bit>
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 #include "io/json_file.hpp"
 
 namespace distzo2 {
@@ -20,10 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view prefix = "model.";
 constexpr std::size_t sampled_bytes = 4096;
-
-[[noreturn]] void fail(const std::string& message) {
-  throw Error(ExitCode::file, message);
-}
 
 bool has_pickled_weights(const fs::path& folder) {
   std::error_code ec;

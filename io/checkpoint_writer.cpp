@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "io/fail.hpp"
 #include "io/json_file.hpp"
 
 namespace distzo2 {
@@ -28,13 +29,6 @@ constexpr std::array<const char*, 10> copied_files{"generation_config.json",
                                                    "chat_template.jinja",
                                                    "chat_template.json"};
 constexpr std::size_t max_copied_bytes = std::size_t{256} << 20;
-
-[[noreturn]] void fail(const std::string& message) {
-  throw Error(ExitCode::file, message);
-}
-[[noreturn]] void broken(const std::string& message) {
-  throw Error(ExitCode::internal, message);
-}
 
 const char* torch_name(DType dtype) {
   switch (dtype) {

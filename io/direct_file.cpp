@@ -3,6 +3,7 @@
 
 #include "core/chunk_table.hpp"
 #include "core/error.hpp"
+#include "io/fail.hpp"
 #include "io/units.hpp"
 
 #include <fcntl.h>
@@ -21,10 +22,6 @@
 
 namespace distzo2 {
 namespace {
-
-[[noreturn]] void fail(const std::filesystem::path& path, const char* what, int error) {
-  throw Error(ExitCode::file, fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)));
-}
 
 struct stat status_of(int fd, const std::filesystem::path& path) {
   struct stat status {};

@@ -116,7 +116,7 @@ RopeConfig parse_rope(const JsonObject& config, const JsonObject& rope, double t
   return result;
 }
 
-bool equal(const RopeConfig& a, const RopeConfig& b) {
+bool same_rope(const RopeConfig& a, const RopeConfig& b) {
   return a.theta == b.theta && a.llama3_scaling == b.llama3_scaling && a.factor == b.factor &&
          a.low_freq_factor == b.low_freq_factor && a.high_freq_factor == b.high_freq_factor &&
          a.original_max_positions == b.original_max_positions;
@@ -135,7 +135,7 @@ RopeConfig read_rope(const JsonObject& config) {
   }
   if (config.has("rope_scaling")) {
     const RopeConfig older = parse_rope(config, config.object("rope_scaling"), rope.theta);
-    if (newer && !equal(older, rope)) {
+    if (newer && !same_rope(older, rope)) {
       config.refuse("rope_scaling", "rope_parameters beside it says something else; keep one of them");
     }
     rope = older;

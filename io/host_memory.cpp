@@ -19,7 +19,7 @@ namespace {
 // Version 1 says "no limit" with the largest multiple of a page below 2^63; nothing real is as large as this.
 constexpr std::uint64_t no_limit = std::uint64_t{1} << 60;
 
-std::string trimmed(const std::string& text) {
+std::string without_blanks(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\n");
   return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
 }
@@ -89,7 +89,8 @@ private:
 
   void limit_in(const std::string& folder, const char* name) {
     if (const auto text = sources_.file(folder + "/" + name)) {
-      add(parse_unsigned(trimmed(*text)).value_or(no_limit), 1, fmt::format("{} of the cgroup {}", name, folder));
+      add(parse_unsigned(without_blanks(*text)).value_or(no_limit), 1,
+          fmt::format("{} of the cgroup {}", name, folder));
     }
   }
 

@@ -11,17 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 
 namespace distzo2 {
 
 namespace {
 
 using nlohmann::json;
-
-[[noreturn]] void fail(const std::string& message) {
-  throw Error(ExitCode::file, message);
-}
 
 /// "line 3, column 14" of the byte before `end`; `line` is that of the first byte.
 std::string place(std::string_view text, std::size_t end, std::size_t line) {

@@ -12,17 +12,13 @@
 #include <cstring>
 #include <utility>
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 
 namespace distzo2 {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-[[noreturn]] void fail(const fs::path& path, const char* what, int error) {
-  throw Error(ExitCode::file, fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)));
-}
 
 fs::path parent_of(const fs::path& path) {
   const fs::path parent = path.lexically_normal().parent_path();

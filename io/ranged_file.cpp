@@ -9,17 +9,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 
 namespace distzo2 {
-
-namespace {
-
-[[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
-  throw Error(ExitCode::file, fmt::format("{}: {}", path.string(), what));
-}
-
-}  // namespace
 
 RangedFile::RangedFile(const std::filesystem::path& path) : RangedFile(path, ::pread) {}
 

@@ -9,8 +9,8 @@
 #include <bit>
 #include <cstring>
 
-#include "core/error.hpp"
 #include "core/simd/kernels.hpp"
+#include "io/fail.hpp"
 #include "io/json_file.hpp"
 
 namespace distzo2 {
@@ -43,13 +43,6 @@ constexpr std::array<DTypeRow, 13> dtypes{{{"F64", 8},
                                            {"U16", 2},
                                            {"U8", 1},
                                            {"BOOL", 1}}};
-
-[[noreturn]] void fail(const std::string& message) {
-  throw Error(ExitCode::file, message);
-}
-[[noreturn]] void broken(const std::string& message) {
-  throw Error(ExitCode::internal, message);
-}
 
 DType parse_dtype(const JsonObject& entry, const std::string& file, const std::string& tensor) {
   const std::string text = entry.string("dtype");

@@ -9,16 +9,9 @@
 
 #include "core/error.hpp"
 #include "core/simd/kernels.hpp"
+#include "io/fail.hpp"
 
 namespace distzo2 {
-
-namespace {
-
-[[noreturn]] void broken(const std::string& message) {
-  throw Error(ExitCode::internal, message);
-}
-
-}  // namespace
 
 std::uint64_t bytes_of(const TensorDeclaration& tensor) {
   std::uint64_t bytes = bytes_of(tensor.dtype);

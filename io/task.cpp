@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 #include "io/json_file.hpp"
 #include "io/units.hpp"
 
@@ -27,10 +27,6 @@ constexpr std::array<std::pair<std::string_view, Transform>, 6> transform_names{
     {"drop full stop", Transform::drop_full_stop},
     {"add question mark", Transform::add_question_mark},
 }};
-
-[[noreturn]] void fail(const std::string& message) {
-  throw Error(ExitCode::file, message);
-}
 
 void only_keys(const JsonObject& object, std::initializer_list<std::string_view> accepted) {
   for (const auto& [key, value] : object.raw().items()) {

@@ -14,7 +14,7 @@ namespace distzo2 {
 namespace {
 
 constexpr std::string_view magic = "ZOJ1";
-constexpr std::uint32_t format_version = 2, oldest_version = 1;
+constexpr std::uint32_t newest_version = 2, oldest_version = 1;
 constexpr std::uint32_t header_limit = 1U << 20;
 constexpr int directions_limit = 1 << 16;
 enum RecordKind : std::uint32_t { step_record = 1, digest_record = 2 };
@@ -124,7 +124,7 @@ TrajectoryHeader decode_header(std::string_view body, std::uint32_t version, con
 }
 
 /// Whether a record is all there: its length and checksum fit.
-bool whole(std::string_view record, std::size_t size) {
+bool intact(std::string_view record, std::size_t size) {
   const std::size_t sealed_size = size - sizeof(std::uint64_t);
   return record.size() == size &&
          Taker(record.substr(sealed_size)).take<std::uint64_t>() == hash(record.substr(0, sealed_size));
@@ -157,7 +157,7 @@ std::string encode_header(const TrajectoryHeader& h) {
   put(body, h.mathematical_keys);
   put(body, h.fingerprint);
   std::string out(magic);
-  put(out, format_version);
+  put(out, newest_version);
   put(out, static_cast<std::uint32_t>(body.size()));
   out += body;
   put(out, hash(out));
@@ -198,8 +198,8 @@ Trajectory decode_trajectory(std::string_view bytes, const std::string& name) {
   in.take<std::uint32_t>();
   const auto version = in.take<std::uint32_t>();
   const auto length = in.take<std::uint32_t>();
-  if (in.good() && (version < oldest_version || version > format_version))
-    throw bad(fmt::format("format version {}; this program reads {} to {}", version, oldest_version, format_version));
+  if (in.good() && (version < oldest_version || version > newest_version))
+    throw bad(fmt::format("format version {}; this program reads {} to {}", version, oldest_version, newest_version));
   if (!in.good() || length > header_limit || in.rest().size() < length + sizeof(std::uint64_t))
     throw bad("the header is cut short");
   const std::size_t start = bytes.size() - in.rest().size() + length + sizeof(std::uint64_t);
@@ -218,9 +218,9 @@ Trajectory decode_trajectory(std::string_view bytes, const std::string& name) {
   for (std::size_t number = 1; !rest.empty(); ++number) {
     const std::string_view record = rest.substr(0, size);
     Taker fields(record);
-    if (!whole(record, size)) {
+    if (!intact(record, size)) {
       for (std::string_view after = rest; after.size() > size; after.remove_prefix(size))
-        if (whole(after.substr(size, size), size))
+        if (intact(after.substr(size, size), size))
           throw bad(fmt::format("record {}: its checksum does not fit", number));
       found.torn = true;
       break;
