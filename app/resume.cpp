@@ -26,7 +26,7 @@ std::vector<KeyValue> keys_of(const std::string& text) {
   return keys;
 }
 
-[[noreturn]] void refuse(const std::filesystem::path& trajectory, const std::string& what) {
+[[noreturn]] void refuse_resume(const std::filesystem::path& trajectory, const std::string& what) {
   throw Error(ExitCode::usage, fmt::format("{}: cannot go on with this run: {}", trajectory.string(), what));
 }
 
@@ -50,10 +50,11 @@ TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& da
 void check_same_mathematics(const TrajectoryHeader& was, const RunConfig& config,
                             const std::filesystem::path& trajectory) {
   if (was.deck_digest != mathematical_digest(config))
-    refuse(trajectory,
-           fmt::format(
-               "the deck changes its mathematics: {}",
-               fmt::join(mathematical_differences(mathematical_keys(config), keys_of(was.mathematical_keys)), "; ")));
+    refuse_resume(
+        trajectory,
+        fmt::format(
+            "the deck changes its mathematics: {}",
+            fmt::join(mathematical_differences(mathematical_keys(config), keys_of(was.mathematical_keys)), "; ")));
 }
 
 void check_same_decay(const TrajectoryHeader& was, std::uint64_t mask, const std::filesystem::path& trajectory) {
@@ -66,13 +67,14 @@ void check_same_decay(const TrajectoryHeader& was, std::uint64_t mask, const std
 std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& now, const RunConfig& config,
                            const std::filesystem::path& trajectory) {
   check_same_mathematics(was, config, trajectory);
-  if (was.objective != now.objective) refuse(trajectory, "the task's objective is not the one that the run began with");
+  if (was.objective != now.objective)
+    refuse_resume(trajectory, "the task's objective is not the one that the run began with");
   if (was.theta0_digest != now.theta0_digest)
-    refuse(trajectory, fmt::format("model/{} {} holds other weights than the run began with",
-                                   config.model.random() ? "shape" : "folder",
-                                   config.model.random() ? config.model.shape : config.model.folder.string()));
+    refuse_resume(trajectory, fmt::format("model/{} {} holds other weights than the run began with",
+                                          config.model.random() ? "shape" : "folder",
+                                          config.model.random() ? config.model.shape : config.model.folder.string()));
   if (was.data_digest != now.data_digest)
-    refuse(trajectory, "the training examples are not those that the run began with");
+    refuse_resume(trajectory, "the training examples are not those that the run began with");
   check_same_decay(was, now.decay_mask.value(), trajectory);
   if (was.fingerprint == now.fingerprint) return {};
   return fmt::format(

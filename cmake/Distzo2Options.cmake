@@ -18,6 +18,7 @@ target_include_directories(distzo2_flags INTERFACE "${PROJECT_SOURCE_DIR}")
 target_compile_options(distzo2_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-march=x86-64-v3 -ffp-contract=off -fno-math-errno>
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion>
+  $<$<BOOL:${CMAKE_UNITY_BUILD}>:-Wno-subobject-linkage>  # it takes the sources in a unity build for headers
   $<$<BOOL:${DISTZO2_WERROR}>:-Werror>)
 if(DISTZO2_SANITIZE)
   target_compile_options(distzo2_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)

@@ -13,7 +13,7 @@
 namespace distzo2 {
 namespace {
 
-std::size_t at(Bound b) {
+std::size_t index_of(Bound b) {
   return static_cast<std::size_t>(b);
 }
 
@@ -107,7 +107,7 @@ double disk_seconds(const MachineRates& m, double read, double written) {
 const char* name_of(Bound bound) {
   static constexpr std::array<const char*, bound_count> names{"upload", "gather", "compute", "write back",
                                                               "disk",   "cores",  "buffers"};
-  return names[at(bound)];
+  return names[index_of(bound)];
 }
 
 double gemm_flop_of(const MachineRates& machine, Compute compute) {
@@ -187,7 +187,7 @@ StepPrediction predict_step(const TensorTable& table, const MemoryPlan& plan, co
   const auto add = [&](Bound lane, const char* name, double amount, const char* unit, double rate) {
     if (amount <= 0) return 0.0;
     p.terms.push_back({lane, name, amount, unit, rate, amount / rate});
-    p.seconds[at(lane)] += amount / rate;
+    p.seconds[index_of(lane)] += amount / rate;
     return amount / rate;
   };
   add(Bound::compute, "products", 2 * e * (m.blocks * rank.rows + m.head * rank.head_rows), "flop", gemm);
@@ -220,9 +220,9 @@ StepPrediction predict_step(const TensorTable& table, const MemoryPlan& plan, co
   const double read_s = disk > 0 ? disk * read / (read + written) : 0, write_s = disk - read_s;
   const double ahead = upload + gather + read_s, after = back + write_s;  // of all units
   if (machine.devices == 0 && upload + back > 0)
-    p.seconds[at(Bound::cores)] = compute + (upload + back) * n / machine.cores;
+    p.seconds[index_of(Bound::cores)] = compute + (upload + back) * n / machine.cores;
   if (units > 0)
-    p.seconds[at(Bound::buffers)] =
+    p.seconds[index_of(Bound::buffers)] =
         (ahead + after + streamed.blocks * (compute - head) + streamed.head * head) / buffers;
 
   // 5. The step.

@@ -14,7 +14,7 @@ std::size_t at(int i) {
   return static_cast<std::size_t>(i);
 }
 
-std::uint64_t sum(const std::vector<MemoryTerm>& terms, MemoryPlace place) {
+std::uint64_t sum_of(const std::vector<MemoryTerm>& terms, MemoryPlace place) {
   std::uint64_t total = 0;
   for (const MemoryTerm& t : terms) total += t.place == place ? t.bytes : 0;
   return total;
@@ -30,7 +30,7 @@ std::string budget_text(std::uint64_t bytes) {
 }
 
 /// Buffers through which disk units pass where the compute memory is another one: two each way.
-constexpr std::uint64_t bounce_buffers = 4;
+constexpr std::uint64_t bounce_buffer_count = 4;
 
 struct Attempt {
   bool groups;
@@ -181,7 +181,8 @@ private:
     return static_cast<std::uint64_t>(p_.buffers) * (p_.buffer_bytes + p_.vector_buffer_bytes);
   }
   std::uint64_t bounce_bytes() const {
-    return p_.staging && uses(p_, Tier::disk) ? bounce_buffers * std::max(p_.buffer_bytes, p_.vector_buffer_bytes) : 0;
+    return p_.staging && uses(p_, Tier::disk) ? bounce_buffer_count * std::max(p_.buffer_bytes, p_.vector_buffer_bytes)
+                                              : 0;
   }
   /// Rows of an embedding that streams, looked up one by one in fp32.
   std::uint64_t gathered_bytes() const {
@@ -201,7 +202,7 @@ private:
       for (int c = u.chunk_begin; u.tier == Tier::disk && c < u.chunk_end; ++c)
         largest = std::max(largest, chunks_.chunks[at(c)].bytes);
     const std::uint64_t images = static_cast<std::uint64_t>(work_.threads) * largest;
-    const std::uint64_t activations = sum(work_.host_activations, MemoryPlace::host);
+    const std::uint64_t activations = sum_of(work_.host_activations, MemoryPlace::host);
     return images - std::min(images, activations);
   }
   std::uint64_t lane_bytes() const {
@@ -262,7 +263,7 @@ private:
 }  // namespace
 
 std::uint64_t MemoryPlan::total(MemoryPlace place) const {
-  return sum(terms, place);
+  return sum_of(terms, place);
 }
 
 MemoryPlan plan_memory(const TensorTable& table, const Workload& work, Machine machine, const MemoryBudgets& budgets) {
@@ -279,8 +280,8 @@ MemoryPlan plan_memory(const TensorTable& table, const Workload& work, Machine m
   const std::vector<MemoryTerm> passes =
       device ? device_terms(work.model, work.compute, work.batch) : work.host_activations;
   plan.terms.insert(plan.terms.end(), passes.begin(), passes.end());
-  const std::uint64_t host_fixed = sum(plan.terms, MemoryPlace::host);
-  const std::uint64_t fast_fixed = !staging ? host_fixed : device ? sum(plan.terms, MemoryPlace::device) : 0;
+  const std::uint64_t host_fixed = sum_of(plan.terms, MemoryPlace::host);
+  const std::uint64_t fast_fixed = !staging ? host_fixed : device ? sum_of(plan.terms, MemoryPlace::device) : 0;
 
   // 2. The first way to stream that fits.
   const Tier slow = staging ? Tier::host : Tier::disk;

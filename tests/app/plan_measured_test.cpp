@@ -46,14 +46,14 @@ std::vector<Way> ways() {
   return all;
 }
 
-constexpr const char* deck_text = R"(model: {shape: SHAPE, weights: random, seed: 1}
+constexpr const char* measured_deck = R"(model: {shape: SHAPE, weights: random, seed: 1}
 data: {task: random tokens, sequence length: 48, train examples: 8}
 zo: {steps: 4, batch: 2, epsilon: 1e-3, learning rate: 1e-4, kind: rademacher}
 )";
 
 /// The model of a deck placed as planned, and steps of it. Returns the plan.
 MemoryPlan run(const TemporaryFolder& folder, const std::string& shape, std::vector<std::string> sets, bool disk) {
-  std::string text = deck_text;
+  std::string text = measured_deck;
   text.replace(text.find("SHAPE"), 5, shape);
   const auto deck = folder.write("deck.yaml", text);
   RunConfig config = read_run_config(deck, sets);

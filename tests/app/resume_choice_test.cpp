@@ -11,8 +11,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const std::vector<std::string> resume{"--resume", "auto"};
-
 /// Sets of a run that does one step in each process, since its time is over before the first: no clock decides.
 const std::vector<std::string> one_step{"zo/steps=1", "data/dev=", "data/test=", "checkpoint/time limit=0.001 s"};
 

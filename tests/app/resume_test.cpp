@@ -20,7 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const std::vector<std::string> resume{"--resume", "auto"};
 const std::vector<std::string> long_run{"zo/steps=300", "output/evaluate every=70"};
 
 std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more) {

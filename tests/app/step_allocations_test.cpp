@@ -23,14 +23,14 @@
 namespace distzo2 {
 namespace {
 
-struct Way {
+struct Setting {
   Tiers tiers;
   Storage storage;
   Compute compute;
 };
 
-std::ostream& operator<<(std::ostream& out, const Way& way) {
-  return out << way.tiers.name;
+std::ostream& operator<<(std::ostream& out, const Setting& setting) {
+  return out << setting.tiers.name;
 }
 
 // Tiles and panels of these shapes, as docs/performance.md gives them: matrices up to 1,024 wide have panels of 64
@@ -65,21 +65,21 @@ std::uint64_t allocations_of_a_gemm_call() {
   return calls;
 }
 
-class StepAllocations : public ::testing::TestWithParam<Way> {};
+class StepAllocations : public ::testing::TestWithParam<Setting> {};
 
 TEST_P(StepAllocations, are_none_from_the_third_step_on) {
   if (!allocations_are_counted) return;  // sanitizers have a malloc of their own
   if (host_concurrency() == 1) return;   // libgomp makes a team anew for each region of one thread
-  const Way& way = GetParam();
+  const Setting& setting = GetParam();
   for (const char* shape : {"llama-tiny", "opt-tiny"}) {
     const ModelConfig config = model_shape(shape);
-    const UpdateRule rule{3, DirectionKind::gaussian, way.storage, Rounding::stochastic, 1};
+    const UpdateRule rule{3, DirectionKind::gaussian, setting.storage, Rounding::stochastic, 1};
     constexpr std::size_t chunk = std::size_t{1} << 16;  // so that a block has many
-    const Placement placement = place(tensor_table(config), way.storage, way.tiers, chunk);
+    const Placement placement = place(tensor_table(config), setting.storage, setting.tiers, chunk);
     const TemporaryFolder folder;
-    BlockFile disk(folder / "store", placement.chunks, way.storage,
+    BlockFile disk(folder / "store", placement.chunks, setting.storage,
                    {.spare_slots = 200, .callers = 2 + host_concurrency()});
-    Engine engine(config, rule, way.compute, placement, &disk);
+    Engine engine(config, rule, setting.compute, placement, &disk);
     import_weights(engine.store(), random_weights(config, 1), &disk);
 
     constexpr std::uint32_t steps = 14, warm_up = 2;
@@ -116,7 +116,7 @@ TEST_P(StepAllocations, are_none_from_the_third_step_on) {
   }
 }
 
-const std::vector<Way> ways{
+const std::vector<Setting> settings{
     {{"resident", Tier::resident, false, false, 2, 1}, Storage::fp32, Compute::fp32},
     {{"resident_bf16", Tier::resident, false, false, 2, 1}, Storage::bf16, Compute::bf16},
     {{"staged", Tier::host, true, false, 3, 1}, Storage::fp32, Compute::fp32},
@@ -126,8 +126,8 @@ const std::vector<Way> ways{
     {{"disk_groups", Tier::disk, false, true, 3, 1}, Storage::bf16, Compute::bf16},
     {{"disk_staged_groups", Tier::disk, true, true, 2, 4}, Storage::bf16, Compute::fp32},
 };
-INSTANTIATE_TEST_SUITE_P(Tiers, StepAllocations, ::testing::ValuesIn(ways),
-                         [](const auto& way) { return way.param.tiers.name; });
+INSTANTIATE_TEST_SUITE_P(Tiers, StepAllocations, ::testing::ValuesIn(settings),
+                         [](const auto& setting) { return setting.param.tiers.name; });
 
 }  // namespace
 }  // namespace distzo2

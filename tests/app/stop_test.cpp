@@ -19,8 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const std::vector<std::string> resume{"--resume", "auto"};
-
 /// Stopped, resumable: exit code 75, a whole trajectory, no final model, and a line that says how to go on.
 void expect_stopped(const TinyProject& project, const ProgramResult& result) {
   EXPECT_EQ(result.exit_code, 75) << result.err;

@@ -17,8 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const std::vector<std::string> resume{"--resume", "auto"};
-
 ProgramOptions with_streams(const std::string& redirections) {
   return {.wrapper = {"sh", "-c", "exec \"$0\" \"$@\" " + redirections}};
 }

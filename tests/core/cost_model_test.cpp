@@ -43,7 +43,7 @@ StepWork some_work(int tokens, Layout layout) {
 }
 
 /// All of it in the memory that computes.
-MemoryPlan resident() {
+MemoryPlan resident_plan() {
   MemoryPlan plan;
   plan.placement.units = {{.block = 0, .bytes = 4000},
                           {.block = 1, .bytes = 1000},
@@ -55,7 +55,7 @@ MemoryPlan resident() {
 
 /// The four blocks stream.
 MemoryPlan streamed(Tier tier, int buffers) {
-  MemoryPlan plan = resident();
+  MemoryPlan plan = resident_plan();
   plan.placement.staging = tier == Tier::host;
   plan.placement.buffers = buffers;
   for (Unit& u : plan.placement.units)
@@ -96,7 +96,7 @@ TEST(CostModel, adds_up_the_terms_of_computing) {
   machine.attention_flop = 64000;     // 1 s
   machine.normals = 1000;             // 4 s
   machine.memory_bytes = 113920 / 4;  // 4 s together
-  const StepPrediction p = predict_step(some_table(), resident(), some_work(20, {}), machine);
+  const StepPrediction p = predict_step(some_table(), resident_plan(), some_work(20, {}), machine);
   EXPECT_DOUBLE_EQ(seconds_of(p, "products"), 2);
   EXPECT_DOUBLE_EQ(seconds_of(p, "attention"), 1);
   EXPECT_DOUBLE_EQ(seconds_of(p, "z"), 4);
@@ -112,12 +112,12 @@ TEST(CostModel, counts_z_of_directions_and_records) {
   const MachineRates machine = products_alone();
   StepWork work = some_work(20, {1, 1, PertpOrder::inner, 4, 1});
   work.directions = 2;  // central, 4 evaluations: 2 * 2000 for them, 2 * 2000 for the record
-  EXPECT_DOUBLE_EQ(amount_of(predict_step(some_table(), resident(), work, machine), "z"), 8000);
+  EXPECT_DOUBLE_EQ(amount_of(predict_step(some_table(), resident_plan(), work, machine), "z"), 8000);
   work.layout.pertp = 2;  // each rank has both signs of one direction, and applies both to its half of theta
-  EXPECT_DOUBLE_EQ(amount_of(predict_step(some_table(), resident(), work, machine), "z"), 2000 + 2 * 2000 / 2);
+  EXPECT_DOUBLE_EQ(amount_of(predict_step(some_table(), resident_plan(), work, machine), "z"), 2000 + 2 * 2000 / 2);
   work.layout = {3, 1, PertpOrder::inner, 3, 1};
   work.difference = Difference::forward;  // ranks with one evaluation of 0, 1, 2: the clean one needs no z
-  EXPECT_DOUBLE_EQ(amount_of(predict_step(some_table(), resident(), work, machine), "z"), 2000 + 2 * 2000 / 3.0);
+  EXPECT_DOUBLE_EQ(amount_of(predict_step(some_table(), resident_plan(), work, machine), "z"), 2000 + 2 * 2000 / 3.0);
   // Stored every 5 steps, a block that streams lacks 3 records on average: here half of all bytes stream.
   MachineRates disk = machine;
   disk.disk_mixed_bytes = free_of_cost;
@@ -197,13 +197,13 @@ TEST(CostModel, of_several_nodes_exchanges_losses_and_counts) {
   machine.network_latency_s = 0.01;
   machine.network_bytes = 4800;
   const StepWork work = some_work(128, {2, 2, PertpOrder::inner, 2, 2});
-  const StepPrediction p = predict_step(some_table(), resident(), work, machine);
+  const StepPrediction p = predict_step(some_table(), resident_plan(), work, machine);
   EXPECT_EQ(p.nodes, 2);
   EXPECT_DOUBLE_EQ(p.exchange_s, 2 * 0.01 + 8 * 2 * 3 / 4800.0);
   EXPECT_DOUBLE_EQ(p.step_s, 8 + 0.03);
   machine.nodes = 1;
   try {
-    predict_step(some_table(), resident(), work, machine);
+    predict_step(some_table(), resident_plan(), work, machine);
     ADD_FAILURE() << "4 ranks on 2 devices";
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(), "layout: pertp 2 x ddp 2 = 4 ranks, but the machine has 1 nodes x 2 = 2 devices");
@@ -213,7 +213,7 @@ TEST(CostModel, of_several_nodes_exchanges_losses_and_counts) {
 TEST(CostModel, ranks_of_a_node_without_devices_share_its_cores) {
   // Each of two ranks has half of 32,000 flop a second, and one evaluation of the two: 8 s as with one rank.
   const StepPrediction p =
-      predict_step(some_table(), resident(), some_work(20, {2, 1, PertpOrder::inner, 2, 1}), products_alone());
+      predict_step(some_table(), resident_plan(), some_work(20, {2, 1, PertpOrder::inner, 2, 1}), products_alone());
   EXPECT_EQ(p.ranks_of_node, 2);
   EXPECT_FALSE(p.slices);
   EXPECT_DOUBLE_EQ(p.step_s, 8);
@@ -221,20 +221,20 @@ TEST(CostModel, ranks_of_a_node_without_devices_share_its_cores) {
   nodes.nodes = 2;
   nodes.network_latency_s = 0.01;
   nodes.network_bytes = free_of_cost;
-  EXPECT_NEAR(predict_step(some_table(), resident(), some_work(20, {2, 1, PertpOrder::inner, 2, 1}), nodes).step_s,
+  EXPECT_NEAR(predict_step(some_table(), resident_plan(), some_work(20, {2, 1, PertpOrder::inner, 2, 1}), nodes).step_s,
               4.01, 1e-9);
 }
 
 TEST(CostModel, names_the_rates_that_it_lacks) {
   MachineRates machine = products_alone();
   StepWork work = some_work(20, {});
-  EXPECT_TRUE(missing_rates(resident(), work, machine).empty());
+  EXPECT_TRUE(missing_rates(resident_plan(), work, machine).empty());
   const auto missing = missing_rates(streamed(Tier::host, 2), work, machine);
   EXPECT_EQ(missing, (std::vector<double MachineRates::*>{&MachineRates::upload_bytes, &MachineRates::download_bytes}));
   work.compute = Compute::bf16;
-  EXPECT_EQ(missing_rates(resident(), work, machine),
+  EXPECT_EQ(missing_rates(resident_plan(), work, machine),
             std::vector<double MachineRates::*>{&MachineRates::gemm_bf16_flop});
-  EXPECT_THROW(predict_step(some_table(), resident(), work, machine), Error);
+  EXPECT_THROW(predict_step(some_table(), resident_plan(), work, machine), Error);
 }
 
 }  // namespace

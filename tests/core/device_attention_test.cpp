@@ -11,9 +11,9 @@
 namespace distzo2 {
 namespace {
 
-struct Case : AttentionCase {
+struct DeviceCase : AttentionCase {
   using AttentionCase::AttentionCase;
-  Case(const AttentionCase& c) : AttentionCase(c) {}
+  DeviceCase(const AttentionCase& c) : AttentionCase(c) {}
 
   /// In place of q, as the stages do.
   std::vector<float> on_device(const std::vector<AttentionSpan>& spans, Compute compute = Compute::fp32) {
@@ -37,7 +37,7 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
 }
 
 TEST(DeviceAttention, of_a_hand_example) {
-  const std::vector<float> out = Case(AttentionCase::by_hand()).on_device({{0, 2, 0, 0}});
+  const std::vector<float> out = DeviceCase(AttentionCase::by_hand()).on_device({{0, 2, 0, 0}});
   EXPECT_FLOAT_EQ(out[0], 8.0F);
   EXPECT_FLOAT_EQ(out[1], 14.0F);
 }
@@ -48,7 +48,7 @@ TEST(DeviceAttention, is_that_of_the_host_for_groups_prefixes_and_heads_of_any_s
   const std::vector<AttentionSpan> spans{
       {0, 75, 0, 0}, {75, 116, 0, 0}, {116, 120, 75, 116}, {120, 155, 75, 116}, {155, 156, 0, 0}};
   for (const AttentionShape& shape : shapes) {
-    Case c(shape, 2, 156);
+    DeviceCase c(shape, 2, 156);
     EXPECT_LT(largest_difference(c.on_device(spans), c.on_host(spans)), 3e-6) << shape.head_dim;
     // The same inputs are rounded; the weights, and so their rounding, differ in their last bits now and then.
     EXPECT_LT(largest_difference(c.on_device(spans, Compute::bf16), c.on_host(spans, Compute::bf16)), 8e-3);
@@ -57,7 +57,7 @@ TEST(DeviceAttention, is_that_of_the_host_for_groups_prefixes_and_heads_of_any_s
 }
 
 TEST(DeviceAttention, gives_a_row_the_same_bits_in_any_company) {
-  Case c({4, 2, 16}, 1, 90);
+  DeviceCase c({4, 2, 16}, 1, 90);
   const std::vector<float> whole = c.on_device({{0, 90, 0, 0}});
   EXPECT_EQ(c.on_device({{0, 41, 0, 0}, {41, 90, 0, 41}}), whole);
 }

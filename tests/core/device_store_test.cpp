@@ -50,7 +50,7 @@ constexpr Tiers places[] = {{"resident", Tier::resident, true, false, 2, 1},
                             {"disk", Tier::disk, true, false, 2, 1},
                             {"disk in groups, three buffers, written back every 4", Tier::disk, true, true, 3, 4}};
 
-struct Result {
+struct StoreResult {
   std::vector<std::uint64_t> digests;
   std::vector<float> rows;  // looked up in a streamed embedding
   double realised = 0, noise = 0;
@@ -87,7 +87,7 @@ void pass(ParameterStore& store, int head_matrix) {
   store.end_pass();
 }
 
-Result run(const ModelConfig& config, const UpdateRule& rule, const Tiers& tiers, RandomOrderDevice* device) {
+StoreResult run(const ModelConfig& config, const UpdateRule& rule, const Tiers& tiers, RandomOrderDevice* device) {
   const TensorTable table = tensor_table(config);
   const Placement placement = place(table, rule.storage, tiers);
   MemoryStorage disk(placement.chunks);
@@ -100,7 +100,7 @@ Result run(const ModelConfig& config, const UpdateRule& rule, const Tiers& tiers
   }
   import_random(store);
   const int head = config.tied_head ? token_table : table.blocks.back().tensor_begin;
-  Result result;
+  StoreResult result;
   for (std::uint32_t t = 0; t < 9; ++t) {
     pass(store, head);
     if (t % 4 == 3) {
@@ -119,13 +119,13 @@ Result run(const ModelConfig& config, const UpdateRule& rule, const Tiers& tiers
   return result;
 }
 
-void expect_equal_bits(bool tied, const UpdateRule& rule) {
+void expect_bits_of_the_host(bool tied, const UpdateRule& rule) {
   for (const Tiers& tiers : places) {
-    const Result expected = run(model(tied), rule, tiers, nullptr);
+    const StoreResult expected = run(model(tied), rule, tiers, nullptr);
     ASSERT_EQ((std::set(expected.digests.begin(), expected.digests.end()).size()), 3U);  // the last two are equal
     for (std::uint32_t seed = 1; seed <= 3; ++seed) {
       RandomOrderDevice device(seed);
-      const Result result = run(model(tied), rule, tiers, &device);
+      const StoreResult result = run(model(tied), rule, tiers, &device);
       EXPECT_EQ(result.digests, expected.digests) << tiers.name << ", seed " << seed;
       EXPECT_EQ(result.rows, expected.rows) << tiers.name;
       EXPECT_EQ(result.realised, expected.realised) << tiers.name;
@@ -135,12 +135,12 @@ void expect_equal_bits(bool tied, const UpdateRule& rule) {
 }
 
 TEST(DeviceStore, keeps_the_bits_of_the_host_in_fp32) {
-  expect_equal_bits(true, {3, DirectionKind::gaussian, Storage::fp32, Rounding::stochastic, 1});
+  expect_bits_of_the_host(true, {3, DirectionKind::gaussian, Storage::fp32, Rounding::stochastic, 1});
 }
 
 TEST(DeviceStore, keeps_the_bits_of_the_host_in_16_bits) {
-  expect_equal_bits(false, {3, DirectionKind::gaussian, Storage::bf16, Rounding::stochastic, 1});
-  expect_equal_bits(true, {3, DirectionKind::rademacher, Storage::fp16, Rounding::stochastic, 4});
+  expect_bits_of_the_host(false, {3, DirectionKind::gaussian, Storage::bf16, Rounding::stochastic, 1});
+  expect_bits_of_the_host(true, {3, DirectionKind::rademacher, Storage::fp16, Rounding::stochastic, 4});
 }
 
 TEST(DeviceStore, looks_up_rows_of_a_streamed_embedding) {

@@ -16,8 +16,8 @@ const Tiers places[] = {{"host", Tier::host, true, false, 2, 1},
                         {"disk", Tier::disk, true, false, 2, 1},
                         {"disk in groups, three buffers, written back every 4", Tier::disk, true, true, 3, 4}};
 
-void expect_equal_bits(const ModelConfig& config, const UpdateRule& rule, Compute compute, std::uint32_t steps = 6,
-                       std::span<const Tiers> tried = places) {
+void expect_equal_bits_of_tiers(const ModelConfig& config, const UpdateRule& rule, Compute compute,
+                                std::uint32_t steps = 6, std::span<const Tiers> tried = places) {
   const StepsResult resident =
       run_on_device(config, rule, compute, {"resident", Tier::resident, true, false, 2, 1}, steps);
   for (const double loss : resident.losses) ASSERT_TRUE(std::isfinite(loss));
@@ -29,15 +29,15 @@ void expect_equal_bits(const ModelConfig& config, const UpdateRule& rule, Comput
 }
 
 TEST(DeviceTiers, change_no_bit_in_fp32) {
-  expect_equal_bits(small_model(FamilyKind::llama, true),
-                    {3, DirectionKind::gaussian, Storage::fp32, Rounding::stochastic, 1}, Compute::fp32);
+  expect_equal_bits_of_tiers(small_model(FamilyKind::llama, true),
+                             {3, DirectionKind::gaussian, Storage::fp32, Rounding::stochastic, 1}, Compute::fp32);
 }
 
 TEST(DeviceTiers, change_no_bit_in_16_bits) {
-  expect_equal_bits(small_model(FamilyKind::opt, false),
-                    {3, DirectionKind::gaussian, Storage::fp16, Rounding::stochastic, 1}, Compute::fp16);
-  expect_equal_bits(small_model(FamilyKind::qwen3, true),
-                    {3, DirectionKind::rademacher, Storage::bf16, Rounding::stochastic, 4}, Compute::bf16);
+  expect_equal_bits_of_tiers(small_model(FamilyKind::opt, false),
+                             {3, DirectionKind::gaussian, Storage::fp16, Rounding::stochastic, 1}, Compute::fp16);
+  expect_equal_bits_of_tiers(small_model(FamilyKind::qwen3, true),
+                             {3, DirectionKind::rademacher, Storage::bf16, Rounding::stochastic, 4}, Compute::bf16);
 }
 
 TEST(DeviceTiers, change_no_bit_where_tables_are_cut_into_several_units) {
@@ -45,8 +45,8 @@ TEST(DeviceTiers, change_no_bit_where_tables_are_cut_into_several_units) {
   config.vocab = 70000;  // three chunks
   const UpdateRule rule{3, DirectionKind::rademacher, Storage::fp32, Rounding::stochastic, 1};
   ASSERT_GT(place(tensor_table(config), rule.storage, places[2], chunk_target_bytes).unit_begin[1], 1);
-  expect_equal_bits(config, rule, Compute::fp32, 2, std::span(places).subspan(2, 1));
-  expect_equal_bits(config, rule, Compute::fp32, 1, std::span(places).last(1));
+  expect_equal_bits_of_tiers(config, rule, Compute::fp32, 2, std::span(places).subspan(2, 1));
+  expect_equal_bits_of_tiers(config, rule, Compute::fp32, 1, std::span(places).last(1));
 }
 
 TEST(DeviceTiers, have_the_theta_of_the_host_after_the_same_records) {

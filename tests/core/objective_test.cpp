@@ -15,11 +15,11 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // Candidates of 1 and 2 tokens; the first three terms belong to other examples.
 const std::vector<double> log_prob{-9.0, -9.0, -9.0, std::log(0.5), std::log(0.1), std::log(0.9)};
-const ExampleTerms terms{{{3, 1}, {4, 2}}, 1};
+const ExampleTerms two_answers{{{3, 1}, {4, 2}}, 1};
 
 TEST(Objective, sums_the_label_tokens_of_a_language_model) {
   double count = 0.0;
-  const double loss = sequence_loss(Objective::language_model, log_prob, terms, count);
+  const double loss = sequence_loss(Objective::language_model, log_prob, two_answers, count);
   EXPECT_NEAR(loss, 2.407945608651872, 1e-15);  // -ln 0.09
   EXPECT_EQ(count, 2.0);
 }
@@ -27,10 +27,10 @@ TEST(Objective, sums_the_label_tokens_of_a_language_model) {
 TEST(Objective, classifies_by_mean_token_log_probabilities) {
   double count = 0.0;
   // scores: ln 0.5 and ln sqrt(0.09) = ln 0.3; the second is right: -ln(0.3 / 0.8)
-  const double loss = sequence_loss(Objective::classification, log_prob, terms, count);
+  const double loss = sequence_loss(Objective::classification, log_prob, two_answers, count);
   EXPECT_NEAR(loss, 0.9808292530117262, 1e-15);
   EXPECT_EQ(count, 1.0);
-  EXPECT_EQ(predict(candidate_scores(log_prob, terms)), 0);
+  EXPECT_EQ(predict(candidate_scores(log_prob, two_answers)), 0);
 }
 
 TEST(Objective, log_sum_exp_neither_overflows_nor_vanishes) {

@@ -69,7 +69,7 @@ float reference(float theta, std::uint64_t i, bool matrix, const UpdateRule& rul
   return theta;
 }
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+bool same_floats(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
@@ -94,7 +94,7 @@ TEST(Update, has_the_bits_of_the_equations) {
             for (std::size_t i = 0; i < expected.size(); ++i) {
               expected[i] = reference(start[i], first + i, matrix, rule, some_records());
             }
-            ASSERT_TRUE(same_bits(theta, expected));
+            ASSERT_TRUE(same_floats(theta, expected));
           }
         }
       }
@@ -127,7 +127,7 @@ TEST(Update, of_slices_and_of_parts_of_the_records_is_that_of_the_whole) {
     apply_records(sliced.data() + begin, 1003 + begin, n, true, rule, std::span(records).subspan(2), scratch.data());
     begin += n;
   }
-  EXPECT_TRUE(same_bits(whole, sliced));
+  EXPECT_TRUE(same_floats(whole, sliced));
 }
 
 TEST(Update, with_a_learning_rate_of_zero_changes_no_bit) {
@@ -143,11 +143,11 @@ TEST(Update, with_a_learning_rate_of_zero_changes_no_bit) {
   }
   auto theta = stored;
   apply(theta, 12, true, {5, DirectionKind::gaussian, Storage::bf16, Rounding::stochastic, 1}, records);
-  EXPECT_TRUE(same_bits(theta, stored));
+  EXPECT_TRUE(same_floats(theta, stored));
   const auto full = some_weights(3000);
   theta = full;
   apply(theta, 12, true, {5, DirectionKind::gaussian, Storage::fp32, Rounding::stochastic, 1}, records);
-  EXPECT_TRUE(same_bits(theta, full));
+  EXPECT_TRUE(same_floats(theta, full));
 }
 
 TEST(Update, that_is_far_below_a_unit_of_bf16_is_realised_in_the_mean) {

@@ -20,7 +20,7 @@ namespace distzo2 {
 namespace {
 
 constexpr double wanted_overlap = 0.95;
-constexpr std::uint32_t warm_up = 2, steps = 8;
+constexpr std::uint32_t warm_up = 2, measured_steps = 8;
 
 ModelConfig some_model() {
   ModelConfig c;
@@ -77,7 +77,7 @@ Utilisation with_made_up_computing(double compute_s_a_unit, double link_s_a_unit
   UnitPipeline pipeline(p, host, nullptr, *arena, nullptr, {static_cast<double>(largest) / link_s_a_unit});
   std::vector<LaneSpan> spans;
   double begin = 0;
-  for (std::uint32_t step = 0; step < warm_up + steps; ++step) {
+  for (std::uint32_t step = 0; step < warm_up + measured_steps; ++step) {
     if (step == warm_up) begin = trace_clock();
     pipeline.begin_pass(order, step, order);
     for (const int u : order) {
@@ -113,7 +113,7 @@ Utilisation of_engine(double link_bytes_per_s) {
   std::vector<double> log_prob(2 * batch.terms.size());
   std::vector<LaneSpan> spans;
   double begin = 0;
-  for (std::uint32_t t = 0; t < warm_up + steps; ++t) {
+  for (std::uint32_t t = 0; t < warm_up + measured_steps; ++t) {
     if (t == warm_up) begin = trace_clock();
     engine.forward(batch, {rule.seed, t, rule.kind, step_evaluations(Difference::central, 1, 1e-3)}, log_prob);
     engine.store().append({t, 1e-3, 0.0F, {1e-4F}, {1.0}, {1.0}, {1.0, 1.0}});

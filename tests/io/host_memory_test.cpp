@@ -11,10 +11,10 @@
 namespace distzo2 {
 namespace {
 
-using Texts = std::map<std::string, std::string>;
+using Files = std::map<std::string, std::string>;
 
-MemorySources sources(const Texts& files, const Texts& variables = {}) {
-  const auto look_up = [](const Texts& texts) {
+MemorySources sources(const Files& files, const Files& variables = {}) {
+  const auto look_up = [](const Files& texts) {
     return [texts](const std::string& name) -> std::optional<std::string> {
       const auto found = texts.find(name);
       return found == texts.end() ? std::nullopt : std::optional(found->second);
@@ -23,15 +23,15 @@ MemorySources sources(const Texts& files, const Texts& variables = {}) {
   return {look_up(files), look_up(variables)};
 }
 
-const Texts meminfo{
+const Files meminfo{
     {"/proc/meminfo", "MemTotal:       32 kB\nMemFree:   1 kB\nMemAvailable:   20971520 kB\nBuffers: 3 kB\n"}};
 
-Texts with(Texts more) {
+Files with(Files more) {
   more.insert(meminfo.begin(), meminfo.end());
   return more;
 }
 
-MemoryLimit least(const Texts& files, const Texts& variables = {}) {
+MemoryLimit least(const Files& files, const Files& variables = {}) {
   return host_memory_limits(sources(files, variables)).at(0);
 }
 
@@ -43,7 +43,7 @@ TEST(HostMemory, available_memory_is_a_limit) {
 }
 
 TEST(HostMemory, the_lowest_group_of_cgroup_2_counts_wherever_it_stands) {
-  const Texts own = with({{"/proc/self/cgroup", "0::/slurm/job_7/step_0\n"},
+  const Files own = with({{"/proc/self/cgroup", "0::/slurm/job_7/step_0\n"},
                           {"/sys/fs/cgroup/slurm/job_7/step_0/memory.max", "max\n"},
                           {"/sys/fs/cgroup/slurm/job_7/step_0/memory.high", "6442450944\n"},
                           {"/sys/fs/cgroup/slurm/job_7/memory.max", "8589934592\n"},
@@ -53,13 +53,13 @@ TEST(HostMemory, the_lowest_group_of_cgroup_2_counts_wherever_it_stands) {
   EXPECT_EQ(host_memory_limits(sources(own)).size(), 3u);
 
   // In a container the group's path is not there below the mount, which is the container's own group.
-  const Texts container =
+  const Files container =
       with({{"/proc/self/cgroup", "0::/docker/abc\n"}, {"/sys/fs/cgroup/memory.max", "4294967296\n"}});
   EXPECT_EQ(least(container).bytes, 4 * gib);
 }
 
 TEST(HostMemory, cgroup_1_counts_and_its_largest_number_is_no_limit) {
-  Texts files = with({{"/proc/self/cgroup", "12:cpu,cpuacct:/x\n5:memory:/batch/7\n1:name=systemd:/\n"},
+  Files files = with({{"/proc/self/cgroup", "12:cpu,cpuacct:/x\n5:memory:/batch/7\n1:name=systemd:/\n"},
                       {"/sys/fs/cgroup/memory/batch/7/memory.limit_in_bytes", "9223372036854771712\n"}});
   EXPECT_EQ(least(files).bytes, 20 * gib);
   files["/sys/fs/cgroup/memory/batch/memory.limit_in_bytes"] = "2147483648\n";

@@ -103,7 +103,7 @@ TEST(Task, words_copa_with_choices_from_the_row) {
             "data.tsv, line 2: column \"question\" is \"why\"; task \"copa\" accepts \"cause\", \"effect\"");
 }
 
-std::string json(const std::string& text_template, const std::string& more = "") {
+std::string task_json(const std::string& text_template, const std::string& more = "") {
   return R"({"name": "t", "metric": "accuracy", "objective": "classification", "template": ")" + text_template +
          R"(", "labels": [{"value": "0", "word": "no"}, {"value": "1", "word": "yes"}])" + more + "}";
 }
@@ -113,49 +113,50 @@ Task parsed(const std::string& text) {
 }
 
 TEST(Task, takes_letters_line_feeds_and_braces_exactly) {
-  const Task task = parsed(json("\xC2\xAB{s}\xC2\xBB {{\\u00e9}}\\n\\t\xE2\x9D\xA4 {label}"));
+  const Task task = parsed(task_json("\xC2\xAB{s}\xC2\xBB {{\\u00e9}}\\n\\t\xE2\x9D\xA4 {label}"));
   EXPECT_EQ(text_of(task, {"s", "label"}, {" a ", "0"}).prompt, "\xC2\xAB a \xC2\xBB {\xC3\xA9}\n\t\xE2\x9D\xA4 ");
 }
 
 TEST(Task, changes_case_beyond_ascii) {
-  const Task task = parsed(json("{a} {label}", R"(, "fields": {"a": {"transforms": ["lower case"]}})"));
+  const Task task = parsed(task_json("{a} {label}", R"(, "fields": {"a": {"transforms": ["lower case"]}})"));
   EXPECT_EQ(text_of(task, {"a", "label"}, {"\xC3\x89T\xC3\x89 \xD0\x94", "0"}).prompt, "\xC3\xA9t\xC3\xA9 \xD0\xB4 ");
 }
 
 TEST(Task, refuses_templates_by_file_and_key) {
   for (const char* bad : {"{s}", "{s} {label} end", "{label} {s}"}) {
-    EXPECT_NE(refusal([&] { parsed(json(bad)); }).find("it must end with {label}"), std::string::npos) << bad;
+    EXPECT_NE(refusal([&] { parsed(task_json(bad)); }).find("it must end with {label}"), std::string::npos) << bad;
   }
-  EXPECT_NE(refusal([] { parsed(json("{label}")); }).find("something must stand before {label}"), std::string::npos);
+  EXPECT_NE(refusal([] { parsed(task_json("{label}")); }).find("something must stand before {label}"),
+            std::string::npos);
   for (const char* bad : {"{s {label}", "{} {label}", "{s", "a { b"}) {
-    EXPECT_NE(refusal([&] { parsed(json(bad)); }).find("a { opens a field's name"), std::string::npos) << bad;
+    EXPECT_NE(refusal([&] { parsed(task_json(bad)); }).find("a { opens a field's name"), std::string::npos) << bad;
   }
-  const std::string message = refusal([] { parsed(json("s} {label}")); });
+  const std::string message = refusal([] { parsed(task_json("s} {label}")); });
   EXPECT_NE(message.find("t.json: key \"template\""), std::string::npos) << message;
   EXPECT_NE(message.find("a } closes no field"), std::string::npos) << message;
 }
 
 TEST(Task, refuses_unknown_keys_and_values_with_what_is_accepted) {
   EXPECT_EQ(
-      refusal([] { parsed(json("{s} {label}", R"(, "lable column": "l")")); }),
+      refusal([] { parsed(task_json("{s} {label}", R"(, "lable column": "l")")); }),
       "t.json: key \"lable column\" is unknown; did you mean \"label column\"? Accepted are: name, template, fields, "
       "labels, label column, metric, objective");
   const std::string transform =
-      refusal([] { parsed(json("{s} {label}", R"(, "fields": {"s": {"transforms": ["stripp"]}})")); });
+      refusal([] { parsed(task_json("{s} {label}", R"(, "fields": {"s": {"transforms": ["stripp"]}})")); });
   EXPECT_NE(transform.find("\"fields.s.transforms\""), std::string::npos) << transform;
   EXPECT_NE(transform.find("accepted are: strip, lower case"), std::string::npos) << transform;
   EXPECT_NE(refusal([] {
-              parsed(json("{s} {label}", R"(, "fields": {"z": {}})"));
+              parsed(task_json("{s} {label}", R"(, "fields": {"z": {}})"));
             }).find("\"fields.z\": neither the template nor a label uses this field"),
             std::string::npos);
-  EXPECT_NE(refusal([] { parsed(json("{s} {label}", R"(, "fields": {"label": {}})")); }).find("another name"),
+  EXPECT_NE(refusal([] { parsed(task_json("{s} {label}", R"(, "fields": {"label": {}})")); }).find("another name"),
             std::string::npos);
-  EXPECT_NE(refusal([] { parsed(json("{s} {label}", R"(, "name": "u")")); }).find("twice"), std::string::npos);
+  EXPECT_NE(refusal([] { parsed(task_json("{s} {label}", R"(, "name": "u")")); }).find("twice"), std::string::npos);
   EXPECT_NE(refusal([] {
               parsed(R"({"name": "t", "template": "{s} {label}", "labels": [{"value": "0", "word": "a"}]})");
             }).find("2 to 1000 labels"),
             std::string::npos);
-  const std::string base = json("{s} {label}");
+  const std::string base = task_json("{s} {label}");
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = base;
     text.replace(text.find(from), from.size(), to);

@@ -43,6 +43,9 @@ private:
   TemporaryFolder folder_;
 };
 
+/// What `train` is told to go on with a run.
+inline const std::vector<std::string> resume{"--resume", "auto"};
+
 /// The rest of the line that begins with this label; empty where there is none.
 std::string line_of(const std::string& text, const std::string& label);
 
