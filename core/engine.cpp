@@ -92,6 +92,7 @@ struct Engine::Impl {
     store.begin_pass(head_matrix);
     weights_of(0);
     if (store.streams_tensor(token_table)) weights[token_table] = store.gather_rows(token_table, batch.ids);
+    store.update_streamed_table();
     family.embedding(ctx, weights);
     // 3. Decoder blocks.
     for (int layer = 0; layer < config.layers; ++layer) {

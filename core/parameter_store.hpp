@@ -94,6 +94,10 @@ public:
 
   /// Order: decoder blocks, then the row ranges of the head matrix, then those of an untied embedding whose turn it is.
   void begin_pass(int head_matrix);
+  /// Brings the streamed units of an untied embedding up to date whose turn it is: nothing else passes over them. To be
+  /// called first, once the rows of this pass have been looked up, so that those of the next pass have long been
+  /// written.
+  void update_streamed_table();
   void end_pass();
   void open_block(int block);
   Weight open_matrix(int tensor);  // in group mode: one matrix of an open block
@@ -105,7 +109,8 @@ public:
   std::span<const int> units_of(int tensor) const { return units_of_tensor_[static_cast<std::size_t>(tensor)]; }
   bool streams(int unit) const { return placement_.streams(placement_.units[static_cast<std::size_t>(unit)]); }
   bool streams_tensor(int tensor) const;  // any of its rows
-  bool in_turn(int unit) const;
+  bool in_turn(int unit) const { return in_turn(unit, next_); }
+  bool in_turn(int unit, std::uint32_t next) const;
 
   /// A view for one pass: of a tensor that is all there, or of the rows that one unit holds. A pass that writes applies
   /// pending[0, absorb) to every element; then it calls `absorbed`.
@@ -170,6 +175,7 @@ private:
   std::uint32_t updated(std::uint32_t version) const;  // what a pass makes of it
   /// Of global indices first .. first + n in the unit, the part [begin, end) from `first` on that this rank writes.
   std::pair<std::int64_t, std::int64_t> own_part(int unit, std::int64_t first, std::int64_t n) const;
+  void order_of_pass(std::uint32_t next, std::vector<int>& order) const;
   void begin_slices();
   void update_slices(int block);
   void await_slices(int block);
@@ -194,7 +200,9 @@ private:
   std::vector<int> chunk_of_tensor_, unit_of_chunk_;
   std::vector<std::vector<int>> units_of_tensor_;
   std::vector<std::uint32_t> version_, seen_;  // a chunk: as stored, as in its open buffer
-  std::vector<int> order_, forward_order_;     // streamed units of this pass; of a forward pass
+  // Streamed units of this pass and, to be fetched ahead, of the one after it; those that computing passes over.
+  std::vector<int> order_, next_order_, forward_order_;
+  std::uint32_t last_pass_ = ~0U;  // `next_` of the pass before this one
   int head_matrix_ = 0;
   std::vector<StepRecord> records_;  // records_[i].t == first_record_ + i; those still pending somewhere
   std::uint32_t first_record_ = 0;

@@ -13,11 +13,20 @@ bool ParameterStore::streams_tensor(int tensor) const {
   return std::ranges::any_of(units_of(tensor), [&](int u) { return streams(u); });
 }
 
-bool ParameterStore::in_turn(int unit) const {
+bool ParameterStore::in_turn(int unit, std::uint32_t next) const {
   const std::uint32_t r = rule_.round_every, every = placement_.write_back_every / r;
-  if (every <= 1) return next_ % r == 0;
+  if (every <= 1) return next % r == 0;
   // Turns are spread over the units, so that every step writes about as much.
-  return next_ % r == 0 && (next_ / r + static_cast<std::uint32_t>(unit)) % every == 0;
+  return next % r == 0 && (next / r + static_cast<std::uint32_t>(unit)) % every == 0;
+}
+
+void ParameterStore::order_of_pass(std::uint32_t next, std::vector<int>& order) const {
+  order.clear();
+  if (head_matrix_ != token_table)
+    for (const int u : units_of(token_table))
+      if (streams(u) && in_turn(u, next) && version_[size(placement_.units[size(u)].chunk_begin)] < next)
+        order.push_back(u);
+  order.insert(order.end(), forward_order_.begin(), forward_order_.end());
 }
 
 void ParameterStore::begin_pass(int head_matrix) {
@@ -40,30 +49,34 @@ void ParameterStore::begin_pass(int head_matrix) {
     }
     for (const int u : units_of(head_matrix)) add(u);
     order_.reserve(placement_.units.size());
+    next_order_.reserve(placement_.units.size());
   }
-  order_ = forward_order_;
-  if (head_matrix != token_table)
-    for (const int u : units_of(token_table))
-      if (streams(u) && in_turn(u) && version_[size(placement_.units[size(u)].chunk_begin)] < next_)
-        order_.push_back(u);
-  pipeline_->begin_pass(order_, next_, forward_order_);
+  order_of_pass(next_, order_);
+  // A second pass without a step between them: an evaluation, which has more like it.
+  if (next_ == last_pass_)
+    next_order_ = forward_order_;
+  else
+    order_of_pass(next_ + 1, next_order_);
+  last_pass_ = next_;
+  pipeline_->begin_pass(order_, next_, next_order_);
+}
+
+void ParameterStore::update_streamed_table() {
+  if (!pipeline_ || head_matrix_ == token_table || !streams_tensor(token_table)) return;
+  const auto in_pass = std::span(order_).first(order_.size() - forward_order_.size());
+  for (const int u : units_of(token_table)) {
+    if (streams(u) && std::ranges::find(in_pass, u) == in_pass.end()) continue;
+    open(u);
+    const Weight w = rows_in(token_table, u);
+    if (first_row(token_table, u) == 0) sample_rounding_of(w);
+    apply_pending(w);
+    absorbed_rows(token_table, u);
+    close(u);
+  }
 }
 
 void ParameterStore::end_pass() {
-  if (!pipeline_) return;
-  // Nothing else passes over an untied embedding: its rows in memory, and those streamed whose turn it is.
-  if (head_matrix_ != token_table && streams_tensor(token_table))
-    for (const int u : units_of(token_table)) {
-      if (streams(u) && std::find(order_.begin() + std::ssize(forward_order_), order_.end(), u) == order_.end())
-        continue;
-      open(u);
-      const Weight w = rows_in(token_table, u);
-      if (first_row(token_table, u) == 0) sample_rounding_of(w);
-      apply_pending(w);
-      absorbed_rows(token_table, u);
-      close(u);
-    }
-  pipeline_->end_pass();
+  if (pipeline_) pipeline_->end_pass();
 }
 
 void ParameterStore::open(int unit) {

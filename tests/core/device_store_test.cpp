@@ -63,6 +63,7 @@ void pass(ParameterStore& store, int head_matrix) {
     return store.streams_tensor(i) && !is_decoder(table, table.tensors[static_cast<std::size_t>(i)].block);
   };
   store.begin_pass(head_matrix);
+  store.update_streamed_table();
   for (int b = 0; b < std::ssize(table.blocks); ++b) {
     store.open_block(b);
     store.apply_pending_vectors(b);
