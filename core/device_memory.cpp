@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/device_memory.hpp"
 
+#include "core/models/family.hpp"
 #include "core/round_up.hpp"
 
 #include <algorithm>
@@ -26,20 +27,21 @@ DeviceSizes device_sizes(const ModelConfig& m, Compute compute, const BatchShape
   const std::uint64_t rows = u64(round_up(batch.tokens, device_row_tile));
   const std::uint64_t head_rows = u64(round_up(batch.terms, device_row_tile));
   const std::uint64_t h = u64(m.hidden), q = u64(m.heads * m.head_dim), kv = u64(m.kv_heads * m.head_dim);
-  const std::uint64_t ffn = u64(m.ffn), embed = m.family == FamilyKind::opt ? u64(m.embed_dim) : h;
-  const bool gated = m.family != FamilyKind::opt;
+  const Family& family = family_of(m.family);
+  const Widths widths = family.widths(m);
+  const std::uint64_t ffn = u64(m.ffn), embed = u64(widths.embedding);
   DeviceSizes s;
   s.weights = e * u64(largest_matrix(m)) * c;
   s.hidden = e * rows * h * f;
   s.branch = e * std::max(rows, head_rows) * h * f;
-  s.wide = e * rows * std::max(q + 2 * kv, gated ? 2 * ffn : std::max(ffn, embed)) * f;
+  s.wide = e * rows * u64(wide_features(m)) * f;
   if (compute != Compute::fp32) s.rounded = e * std::max(rows, head_rows) * std::max({h, q, ffn, embed}) * c;
-  s.gathered = rows * (embed + (gated ? 0 : h)) * f;
-  s.vectors = e * (6 * h + q + 2 * kv + (gated ? 2 : 1) * ffn) * f;  // norms and biases, at most
+  s.gathered = rows * (embed + (family.rotary ? 0 : h)) * f;
+  s.vectors = e * (6 * h + q + 2 * kv + u64(widths.mlp)) * f;  // norms and biases, at most
   s.head = e * head_rows * embed * f;
   s.logits = device_logits_bytes;
   s.softmax = e * head_rows * 4 * sizeof(double);
-  if (gated) s.rope = u64(round_up(batch.tokens, 256) * m.head_dim) * f;  // RopeTable grows by 256 positions
+  if (family.rotary) s.rope = u64(round_up(batch.tokens, 256) * m.head_dim) * f;  // RopeTable grows by 256 positions
   // A token: id, position, row of the position table, place among the head's rows, a span, tiles of all its heads.
   // A term: row, target, its place by row, and the row's first.
   s.tables = least_table_bytes + rows * (4 * 4 + 16 + 8 * (1 + u64(m.heads / m.kv_heads))) + head_rows * 4 * 4;

@@ -32,13 +32,6 @@ private:
   Clock::time_point start_;
 };
 
-/// Features of the buffer `wide` that the family needs.
-std::int64_t wide_features(const ModelConfig& config) {
-  std::int64_t const qkv = (config.heads + 2 * config.kv_heads) * config.head_dim;
-  std::int64_t const mlp = config.family == FamilyKind::opt ? std::max(config.ffn, config.embed_dim) : 2 * config.ffn;
-  return std::max(qkv, mlp);
-}
-
 }  // namespace
 
 HostBackend::HostBackend(const ModelConfig& config, Compute compute)
@@ -55,7 +48,7 @@ void HostBackend::begin_pass(const PackedBatch& batch, const Perturbation& p) {
   std::size_t const threads = static_cast<std::size_t>(exec_.concurrency());
   std::size_t const scratch = attention_scratch(static_cast<int>(config_.head_dim)) * threads;
   if (attention_scratch_.size() < scratch) attention_scratch_.resize(scratch);
-  if (config_.family != FamilyKind::opt)
+  if (family_of(config_.family).rotary)
     rope_.reserve(config_.rope, static_cast<int>(config_.head_dim), std::ranges::max(batch.positions) + 1);
 }
 
@@ -170,8 +163,9 @@ std::string HostBackend::arithmetic_fingerprint() const {
 }
 
 std::size_t activation_bytes(const ModelConfig& config, int evaluations, int tokens, int terms, int threads) {
-  const TensorTable table = tensor_table(config);
-  const int head = family_of(config.family).head_matrix(config, table);
+  const Family& family = family_of(config.family);
+  const TensorTable table = family.table(config);
+  const int head = family.head_matrix(config, table);
   const Tensor& head_matrix = table.tensors[static_cast<std::size_t>(head)];
   std::int64_t panel = 0, columns = 0, vectors = 0;
   for (const Tensor& t : table.tensors)
@@ -182,7 +176,7 @@ std::size_t activation_bytes(const ModelConfig& config, int evaluations, int tok
   for (const Block& b : table.blocks) vectors = std::max(vectors, b.end - b.vectors_first);
   const std::int64_t e = evaluations;
   const std::int64_t partials = log_prob_partials(e * terms, head_matrix.rows, head_matrix.cols);
-  const std::int64_t rope = config.family == FamilyKind::opt ? 0 : tokens * config.head_dim;
+  const std::int64_t rope = family.rotary ? tokens * config.head_dim : 0;
   const auto attention = static_cast<std::int64_t>(attention_scratch(static_cast<int>(config.head_dim)));
   const std::int64_t floats =
       e * round_up(tokens, row_tile) * (config.hidden + wide_features(config))  // residual stream, wide

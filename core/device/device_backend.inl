@@ -86,7 +86,7 @@ void DeviceBackend<Space>::begin_pass(const PackedBatch& batch, const Perturbati
   attention_tiles(host_tiles_, batch.spans, attention_shape(config_),
                   device_attention_rows(static_cast<int>(config_.head_dim)));
   tiles_ = put(host_tiles_);
-  if (config_.family == FamilyKind::opt) return;
+  if (!family_of(config_.family).rotary) return;
   rope_.reserve(config_.rope, static_cast<int>(config_.head_dim), std::ranges::max(batch.positions) + 1);
   if (rope_.positions() == rope_uploaded_) return;
   std::byte* const values = rope_values_.at_least(exec_, rope_.bytes());

@@ -22,6 +22,12 @@ struct StageContext {
   ParameterStore& store;  // for `linear` alone: it opens the matrices of a group, and tells what it has absorbed
 };
 
+/// Features of a token that buffers are sized by.
+struct Widths {
+  std::int64_t embedding = 0;  // columns of the token table and of the head matrix
+  std::int64_t mlp = 0;        // what the MLP's first matrices make
+};
+
 /// A family is a list of stages: embedding, block i, head. `weights[j]` are the block's tensors in the order in which
 /// the family's table lists them (an untied lm_head is the first of the head block). A stage sees its weights and the
 /// activations, never the model.
@@ -34,8 +40,13 @@ struct Family {
   void (*head)(StageContext& ctx, std::span<const Weight> weights, std::span<const int> tokens, const Rows& out);
   /// The tensor that is the head matrix: lm_head or, tied, the token embedding.
   int (*head_matrix)(const ModelConfig& config, const TensorTable& table);
+  Widths (*widths)(const ModelConfig& config);
+  bool rotary;  // q and k are turned by their positions; without, the embedding adds rows of a table of positions
 };
 
 const Family& family_of(FamilyKind kind);
+
+/// Features of the buffer `wide`: q k v, the MLP's, or embeddings on their way to the projection.
+std::int64_t wide_features(const ModelConfig& config);
 
 }  // namespace distzo2

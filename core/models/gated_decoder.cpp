@@ -109,4 +109,8 @@ int gated_head_matrix(const ModelConfig& config, const TensorTable& table) {
   return find_tensor(table, config.tied_head ? "model.embed_tokens.weight" : "lm_head.weight");
 }
 
+Widths gated_widths(const ModelConfig& config) {
+  return {config.hidden, 2 * config.ffn};
+}
+
 }  // namespace distzo2

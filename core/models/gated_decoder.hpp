@@ -14,5 +14,6 @@ void gated_embedding(StageContext& ctx, std::span<const Weight> weights);
 void gated_block(StageContext& ctx, std::span<const Weight> weights, bool head_norms);
 void gated_head(StageContext& ctx, std::span<const Weight> weights, std::span<const int> tokens, const Rows& out);
 int gated_head_matrix(const ModelConfig& config, const TensorTable& table);
+Widths gated_widths(const ModelConfig& config);
 
 }  // namespace distzo2

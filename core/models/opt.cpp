@@ -137,11 +137,15 @@ int opt_head_matrix(const ModelConfig& config, const TensorTable& table) {
   return find_tensor(table, config.tied_head ? "model.decoder.embed_tokens.weight" : "lm_head.weight");
 }
 
+Widths opt_widths(const ModelConfig& config) {
+  return {config.embed_dim, config.ffn};
+}
+
 }  // namespace
 
 /// OPT, 125m to 175b: learned positions, LayerNorm, ReLU, biases; 350m's projections and late norms.
 const Family& opt_family() {
-  static constexpr Family family{opt_table, opt_embedding, opt_block, opt_head, opt_head_matrix};
+  static constexpr Family family{opt_table, opt_embedding, opt_block, opt_head, opt_head_matrix, opt_widths, false};
   return family;
 }
 
