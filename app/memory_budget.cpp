@@ -88,9 +88,7 @@ MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const Ten
   work.threads = threads;
   work.store_bytes = BlockFile::memory_bytes({.callers = store_callers(threads)});
   work.tokens_looked_up = static_cast<std::uint64_t>(work.batch.tokens);
-  const auto bytes = [&](const BatchShape& b) {
-    return activation_bytes(model, b.evaluations, b.tokens, b.terms, threads);
-  };
+  const auto bytes = [&](const BatchShape& b) { return planned_activation_bytes(model, b, threads); };
   work.host_activations = {{"activations and panels", std::max(bytes(step), bytes(evaluation)), MemoryPlace::host}};
   return plan_memory(table, work, machine_of(config, free_device_bytes.has_value()),
                      memory_budgets(config, sources, free_device_bytes, ranks_of_node));

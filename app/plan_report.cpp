@@ -87,7 +87,7 @@ std::string streaming_text(const Placement& p) {
 
 /// Why blocks on disk are stored as often as they are.
 std::string write_back_text(const RunConfig& config, const MemoryPlan& plan) {
-  const StepCost& c = plan.cost;
+  const WriteBackCost& c = plan.write_back_cost;
   return fmt::format(
       "stored    every {} ({}): at stated rates computing takes {:.3g} s, {:.3g} s more for each step that a block "
       "lies unstored; the disk at {:.1f} GB/s {:.3g} s to read and {:.3g} s to write all",
@@ -183,10 +183,10 @@ nlohmann::ordered_json plan_object(const PlannedRun& run, const MemoryPlan& plan
       {"vector_buffer_bytes", p.vector_buffer_bytes},
       {"write_back_every", p.write_back_every},
       {"cost",
-       {{"compute_s", plan.cost.compute_s},
-        {"replay_s", plan.cost.replay_s},
-        {"read_s", plan.cost.read_s},
-        {"write_s", plan.cost.write_s}}},
+       {{"compute_s", plan.write_back_cost.compute_s},
+        {"replay_s", plan.write_back_cost.replay_s},
+        {"read_s", plan.write_back_cost.read_s},
+        {"write_s", plan.write_back_cost.write_s}}},
       {"tiers", tiers},
       {"terms", terms},
       {"device", place(MemoryPlace::device, plan.device_budget, plan.device_source)},

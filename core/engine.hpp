@@ -62,7 +62,7 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// Bytes of activations and scratch for batches of at most this many tokens and terms.
-std::size_t activation_bytes(const ModelConfig& config, int evaluations, int tokens, int terms, int threads);
+/// What `activation_bytes` comes to at most on the host's threads, for batches no larger than this.
+std::size_t planned_activation_bytes(const ModelConfig& config, const BatchShape& largest, int threads);
 
 }  // namespace distzo2

@@ -162,7 +162,8 @@ std::string HostBackend::arithmetic_fingerprint() const {
          std::to_string(attention_rows) + "; libc " + gnu_get_libc_version();
 }
 
-std::size_t activation_bytes(const ModelConfig& config, int evaluations, int tokens, int terms, int threads) {
+std::size_t planned_activation_bytes(const ModelConfig& config, const BatchShape& largest, int threads) {
+  const auto [evaluations, tokens, terms] = largest;
   const Family& family = family_of(config.family);
   const TensorTable table = family.table(config);
   const int head = family.head_matrix(config, table);

@@ -53,7 +53,7 @@ namespace {
 template <class Put>
 void for_each_perturbed_chunk(const Weight& w, std::int64_t offset, std::int64_t size, const Perturbation& p,
                               const std::vector<DirectionGroup>& groups, ThreadPanels& t, const Put& put) {
-  replay(w, offset, size, t.theta.data(), t.scratch.data());
+  read_up_to_date(w, offset, size, t.theta.data(), t.scratch.data());
   for (const DirectionGroup& group : groups)
     for (std::int64_t i = 0; i < size; i += chunk_elements) {
       const std::int64_t n = std::min(chunk_elements, size - i);

@@ -123,7 +123,7 @@ public:
   Placement& placement() { return p_; }
 
   /// What a step is reckoned to take on the tiers chosen.
-  StepCost cost() const {
+  WriteBackCost write_back_cost() const {
     const bool bf16 = work_.compute == Compute::bf16;
     const double threads = work_.threads;
     const double flop_per_s = device_ ? device_flop_per_s : threads * (bf16 ? host_bf16_flop_per_s : host_flop_per_s);
@@ -304,9 +304,9 @@ MemoryPlan plan_memory(const TensorTable& table, const Workload& work, Machine m
       continue;
     }
     Placement& p = placer.placement();
-    plan.cost = uses(p, Tier::disk) ? placer.cost() : StepCost{};
+    plan.write_back_cost = uses(p, Tier::disk) ? placer.write_back_cost() : WriteBackCost{};
     p.write_back_every = budgets.write_back_every.value_or(
-        uses(p, Tier::disk) ? cheapest_write_back(plan.cost, work.round_every) : work.round_every);
+        uses(p, Tier::disk) ? cheapest_write_back(plan.write_back_cost, work.round_every) : work.round_every);
     // Where few passes write, a third buffer would take the room of what could be resident for nothing.
     if (!budgets.buffers && p.buffers == 3 && p.streams_any() && p.write_back_every > 1) continue;
     placer.finish(plan);

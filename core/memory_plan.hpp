@@ -56,7 +56,7 @@ struct MemoryPlan {
   std::uint64_t resident_bytes = 0, host_bytes = 0, disk_bytes = 0;  // of parameters
   int spare_slots = 0;                                               // of the disk store: io/block_file.hpp
   Traffic link, disk;                                                // of a step; the link is to the device or buffers
-  StepCost cost;                                                     // where something is on disk
+  WriteBackCost write_back_cost;                                     // where something is on disk
   std::uint64_t total(MemoryPlace place) const;
 };
 

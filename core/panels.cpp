@@ -100,7 +100,7 @@ const float* bring_up_to_date(const Weight& w, std::int64_t offset, std::int64_t
   return theta;
 }
 
-void replay(const Weight& w, std::int64_t offset, std::int64_t n, float* out, float* scratch) {
+void read_up_to_date(const Weight& w, std::int64_t offset, std::int64_t n, float* out, float* scratch) {
   if (w.storage == Storage::fp32)
     std::copy_n(as_float(w.data) + offset, n, out);
   else

@@ -88,8 +88,8 @@ private:
 /// written back. Points into the store (fp32) or into t.theta.
 const float* bring_up_to_date(const Weight& w, std::int64_t offset, std::int64_t n, ThreadPanels& t);
 
-/// The same for a reader that must not write: replays into `out`.
-void replay(const Weight& w, std::int64_t offset, std::int64_t n, float* out, float* scratch);
+/// The same for a reader that must not write: into `out`.
+void read_up_to_date(const Weight& w, std::int64_t offset, std::int64_t n, float* out, float* scratch);
 
 /// Panels of this group from theta: t.w[j] is round_C(fma(scale, z, theta)) of group.evaluations[j]. A clean evaluation
 /// in fp32 gives theta itself. Returns the panel of group member j through `panel_of`.

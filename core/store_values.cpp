@@ -127,7 +127,7 @@ void ParameterStore::read_in_chunk(int tensor, int chunk, std::int64_t offset, s
     w.first += static_cast<std::uint64_t>(offset);
     offset = 0;
   }
-  replay(w, offset, std::ssize(out), out.data(), scratch);
+  read_up_to_date(w, offset, std::ssize(out), out.data(), scratch);
 }
 
 void ParameterStore::reserve_rows(int tensor, std::size_t count) {

@@ -5,12 +5,12 @@
 
 namespace distzo2 {
 
-double step_seconds(const StepCost& cost, std::uint32_t every) {
+double step_seconds(const WriteBackCost& cost, std::uint32_t every) {
   const double n = every;
   return std::max(cost.compute_s + (n - 1) / 2 * cost.replay_s, cost.read_s + cost.write_s / n);
 }
 
-std::uint32_t cheapest_write_back(const StepCost& cost, std::uint32_t round_every) {
+std::uint32_t cheapest_write_back(const WriteBackCost& cost, std::uint32_t round_every) {
   constexpr std::uint32_t most_steps = 8;
   constexpr double wear = 1.02;
   const std::uint32_t last = (most_steps + round_every - 1) / round_every * round_every;

@@ -261,8 +261,8 @@ TEST(MemoryPlan, stores_as_often_as_pays) {
   w.threads = 2;
   w.batch.tokens = 2048;  // 2 x 6.66e9 x 4,096 at 4e11 a second: computing bounds, and a record more costs 1.5 %
   const MemoryPlan computing = plan(w, Machine::host, budgets);
-  EXPECT_NEAR(computing.cost.compute_s, 136.4 + 6.66, 1);
-  EXPECT_LT(computing.cost.read_s + computing.cost.write_s, 20);
+  EXPECT_NEAR(computing.write_back_cost.compute_s, 136.4 + 6.66, 1);
+  EXPECT_LT(computing.write_back_cost.read_s + computing.write_back_cost.write_s, 20);
   EXPECT_LE(computing.placement.write_back_every, 3U);
   w.threads = 64;
   w.batch.tokens = 64;  // and now the disk

@@ -7,7 +7,7 @@ namespace distzo2 {
 namespace {
 
 TEST(WriteBack, a_step_takes_the_longer_of_computing_and_the_disk) {
-  const StepCost cost{.compute_s = 10, .replay_s = 2, .read_s = 8, .write_s = 8};
+  const WriteBackCost cost{.compute_s = 10, .replay_s = 2, .read_s = 8, .write_s = 8};
   EXPECT_EQ(step_seconds(cost, 1), 16);         // the disk: 8 + 8
   EXPECT_EQ(step_seconds(cost, 2), 12);         // the disk: 8 + 4; computing: 10 + 1
   EXPECT_EQ(step_seconds(cost, 4), 13);         // computing: 10 + 3
@@ -25,10 +25,10 @@ TEST(WriteBack, where_computing_bounds_replay_may_cost_a_fiftieth) {
 }
 
 TEST(WriteBack, is_a_multiple_of_the_rounding_points) {
-  const StepCost disk{.compute_s = 1, .replay_s = 0, .read_s = 20, .write_s = 20};
+  const WriteBackCost disk{.compute_s = 1, .replay_s = 0, .read_s = 20, .write_s = 20};
   EXPECT_EQ(cheapest_write_back(disk, 3), 9U);
   EXPECT_EQ(cheapest_write_back(disk, 16), 16U);
-  const StepCost computing{.compute_s = 20, .replay_s = 20, .read_s = 1, .write_s = 1};
+  const WriteBackCost computing{.compute_s = 20, .replay_s = 20, .read_s = 1, .write_s = 1};
   EXPECT_EQ(cheapest_write_back(computing, 3), 3U);
 }
 
