@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/panels.hpp"
 
-#include "core/update.hpp"
-
 namespace distzo2 {
 namespace {
 
@@ -17,14 +15,9 @@ void grow(std::vector<float>& v, std::size_t n) {
   if (v.size() < n) v.resize(n);
 }
 
-void apply_chunked(float* theta, std::uint64_t first, std::int64_t n, const Weight& w,
-                   std::span<const StepRecord> records, float* scratch) {
-  if (records.empty()) return;
-  for (std::int64_t i = 0; i < n; i += chunk_elements) {
-    const std::int64_t m = std::min(chunk_elements, n - i);
-    apply_records(theta + i, first + static_cast<std::uint64_t>(i), static_cast<std::size_t>(m), w.matrix, *w.rule,
-                  records, scratch);
-  }
+void apply(float* theta, std::uint64_t first, std::int64_t n, const Weight& w, std::span<const StepRecord> records,
+           float* scratch) {
+  if (!records.empty()) apply_records(theta, first, static_cast<std::size_t>(n), w.matrix, *w.rule, records, scratch);
 }
 
 }  // namespace
@@ -81,21 +74,21 @@ const float* bring_up_to_date(const Weight& w, std::int64_t offset, std::int64_t
   const auto later = w.pending.subspan(w.absorb);
   if (w.storage == Storage::fp32) {  // vectors of a 16-bit model may have later records: who reads them replays
     float* theta = as_float(w.data) + offset;
-    apply_chunked(theta, first, n, w, absorbed, t.scratch.data());
+    apply(theta, first, n, w, absorbed, t.scratch.data());
     return theta;
   }
   const SimdKernels& simd = simd_kernels();
   std::uint16_t* stored = as_words(w.data) + offset;
   float* theta = t.theta.data();
-  for (std::int64_t i = 0; i < n; i += chunk_elements) {
-    const auto m = static_cast<std::size_t>(std::min(chunk_elements, n - i));
+  for (std::int64_t i = 0, m = 0; i < n; i += m) {
     const std::uint64_t at = first + static_cast<std::uint64_t>(i);
-    simd.load_16(theta + i, stored + i, w.storage, m);
-    if (!absorbed.empty()) {
-      apply_records(theta + i, at, m, w.matrix, *w.rule, absorbed, t.scratch.data());
-      simd.store_nearest(stored + i, theta + i, w.storage, m);  // exact: absorbed ends at a rounding point
-    }
-    if (!later.empty()) apply_records(theta + i, at, m, w.matrix, *w.rule, later, t.scratch.data());
+    m = up_to_chunk_end(at, n - i);
+    const auto count = static_cast<std::size_t>(m);
+    simd.load_16(theta + i, stored + i, w.storage, count);
+    apply(theta + i, at, m, w, absorbed, t.scratch.data());
+    if (!absorbed.empty())  // exact: absorbed ends at a rounding point
+      simd.store_nearest(stored + i, theta + i, w.storage, count);
+    apply(theta + i, at, m, w, later, t.scratch.data());
   }
   return theta;
 }
@@ -105,7 +98,7 @@ void read_up_to_date(const Weight& w, std::int64_t offset, std::int64_t n, float
     std::copy_n(as_float(w.data) + offset, n, out);
   else
     simd_kernels().load_16(out, as_words(w.data) + offset, w.storage, static_cast<std::size_t>(n));
-  apply_chunked(out, w.first + static_cast<std::uint64_t>(offset), n, w, w.pending, scratch);
+  apply(out, w.first + static_cast<std::uint64_t>(offset), n, w, w.pending, scratch);
 }
 
 void make_panels(const Weight& w, std::int64_t offset, std::int64_t n, const float* theta, const Perturbation& p,

@@ -6,6 +6,7 @@
 #include "core/parameter_store.hpp"
 #include "core/perturbation.hpp"
 #include "core/simd/kernels.hpp"
+#include "core/update.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -21,8 +22,6 @@ constexpr int panel_rows(std::int64_t cols) {
   return cols <= 1024 ? 64 : cols <= 4096 ? 32 : 16;
 }
 
-/// Elements of theta that are updated and perturbed at a time: theta, z and the results stay in the first-level cache.
-constexpr std::int64_t chunk_elements = 1024;
 /// Of a tensor that is imported or updated by itself, elements that a thread takes at a time.
 constexpr std::int64_t piece_elements = 16 * chunk_elements;
 

@@ -3,17 +3,12 @@
 
 #include "core/simd/kernels.hpp"
 
-#include <algorithm>
-
 namespace distzo2 {
 namespace {
 
-// theta, z and the rounded values of a chunk stay in the first-level cache over all records.
-constexpr std::size_t chunk_size = 1024;
-
 void round_to_storage(const SimdKernels& kernels, float* theta, std::uint64_t first, std::size_t n,
                       const UpdateRule& rule, std::uint32_t t) {
-  std::uint16_t stored[chunk_size];
+  std::uint16_t stored[chunk_elements];
   if (rule.rounding == Rounding::stochastic) {
     kernels.store_stochastic(stored, theta, rule.storage, rule.seed, t, first, n);
   } else {
@@ -50,7 +45,7 @@ void apply_records(float* theta, std::uint64_t first, std::size_t n, bool matrix
                    std::span<const StepRecord> records, float* scratch) {
   const SimdKernels& kernels = simd_kernels();
   for (std::size_t done = 0; done < n;) {
-    const std::size_t m = std::min(n - done, chunk_size - (first + done) % chunk_size);
+    const auto m = static_cast<std::size_t>(up_to_chunk_end(first + done, static_cast<std::int64_t>(n - done)));
     apply_to_chunk(kernels, theta + done, first + done, m, matrix, rule, records, scratch);
     done += m;
   }
