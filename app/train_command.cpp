@@ -94,9 +94,8 @@ ExitCode stopped(StopReason reason, const Training& training, const TrainOptions
 void record_digest(RunFiles& files, const RunFolder& folder, std::uint64_t digest, std::uint32_t steps) {
   if (files.digests.empty() || files.digests.back().t != steps)
     files.trajectory->append(DigestRecord{steps, digest});
-  else if (const std::uint64_t was = files.digests.back().theta_digest; was != digest)
-    throw Error(ExitCode::internal, fmt::format("{}: the replay of step {} has digest {:016x}, the run had {:016x}",
-                                                folder.trajectory().string(), steps, digest, was));
+  else
+    check_replayed(files.digests.back(), digest, folder.trajectory());
   files.trajectory->sync();
 }
 
