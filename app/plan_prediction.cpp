@@ -17,9 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of a machine's host memory, what a plan leaves to others: as on this machine (io/host_memory.hpp).
-constexpr double host_share = 0.9;
-
 std::string rate_text(const CostTerm& t) {
   const bool bytes = std::string_view(t.unit) == "B";
   return fmt::format("{:.4g} G{} at {:.4g} G{}/s", t.amount * 1e-9, t.unit, t.rate * 1e-9, bytes ? "B" : t.unit);
@@ -81,12 +78,13 @@ PredictedRun predict_run(const RunConfig& config, const ModelConfig& model, cons
   // 2. Where a rank has its parameters: its share of the batch goes forward at once.
   RunConfig of_rank = config;
   of_rank.zo.batch = static_cast<std::uint32_t>(share(work.layout, 0).sequences.size());
-  if (!config.memory.host_budget)
-    of_rank.memory.host_budget = ByteCount{static_cast<std::uint64_t>(machine.rates.host_bytes * host_share)};
+  const MemoryLimit host =
+      less_a_tenth({static_cast<std::uint64_t>(machine.rates.host_bytes), "auto: the machine's memory"});
+  if (!config.memory.host_budget) of_rank.memory.host_budget = ByteCount{host.bytes};
   std::optional<std::uint64_t> device;
   if (machine.rates.devices > 0) device = static_cast<std::uint64_t>(machine.rates.device_bytes);
   run.plan = plan_run(of_rank, model, table, data, machine.rates.cores, machine_memory_sources(), device);
-  if (!config.memory.host_budget) run.plan.host_source = "auto: the machine's memory less a tenth";
+  if (!config.memory.host_budget) run.plan.host_source = host.source;
   if (!config.memory.device_budget && device) run.plan.device_source = "auto: the machine's device memory, less 1 GiB";
 
   // 3. Its time.

@@ -128,6 +128,10 @@ std::vector<MemoryLimit> host_memory_limits(const MemorySources& sources) {
   return std::move(finder.limits);
 }
 
+MemoryLimit less_a_tenth(const MemoryLimit& limit) {
+  return {limit.bytes - limit.bytes / 10, limit.source + ", less a tenth"};
+}
+
 MemoryLimit automatic_host_budget(const MemorySources& sources, std::uint64_t ranks_of_node) {
   const std::vector<MemoryLimit> limits = host_memory_limits(sources);
   if (limits.empty()) {
@@ -135,8 +139,8 @@ MemoryLimit automatic_host_budget(const MemorySources& sources, std::uint64_t ra
                 "memory/host budget: auto finds no limit of the host's memory (/proc/meminfo); give it in the deck");
   }
   const std::uint64_t share = limits.front().bytes / std::max<std::uint64_t>(ranks_of_node, 1);
-  return {share - share / 10, fmt::format("{}{}, less a tenth", limits.front().source,
-                                          ranks_of_node > 1 ? fmt::format(" over {} ranks", ranks_of_node) : "")};
+  return less_a_tenth(
+      {share, limits.front().source + (ranks_of_node > 1 ? fmt::format(" over {} ranks", ranks_of_node) : "")});
 }
 
 }  // namespace distzo2

@@ -27,6 +27,9 @@ MemorySources machine_memory_sources();
 /// and MemAvailable. What cannot be read or means "no limit" is left out.
 std::vector<MemoryLimit> host_memory_limits(const MemorySources& sources);
 
+/// What a plan may take of a limit: less a tenth, which is left to others; the source says so.
+MemoryLimit less_a_tenth(const MemoryLimit& limit);
+
 /// `host budget: auto`: the least limit over the ranks of the node, less a tenth; its source says so. Throws Error
 /// (file) where no limit is found.
 MemoryLimit automatic_host_budget(const MemorySources& sources, std::uint64_t ranks_of_node);
