@@ -2,8 +2,10 @@
 #include "tests/support/host_device.hpp"
 
 #include "core/device/device_backend.inl"
+#include "core/simd/kernels.hpp"
 
-#include <cmath>
+#include <algorithm>
+#include <vector>
 
 namespace distzo2 {
 
@@ -20,14 +22,18 @@ public:
       if (compute_ == Compute::fp32) return reinterpret_cast<const float*>(data)[i];
       return compute_ == Compute::bf16 ? Bfloat16::to_float(words[i]) : Float16::to_float(words[i]);
     };
-    for (int row = 0; row < p.m; ++row)
-      for (int column = 0; column < p.n; ++column) {
-        float sum = 0.0F;
-        for (int i = 0; i < p.k; ++i)
-          sum = std::fma(value(p.a, row * p.lda + i), value(p.b, std::int64_t{column} * p.k + i), sum);
-        float& c = p.c[row * p.ldc + column];
-        c = p.add ? c + sum : sum;
-      }
+    // Rows of b side by side, so that the chains of neighbouring elements go on together.
+    const auto n = static_cast<std::size_t>(p.n);
+    std::vector<float> b(n * static_cast<std::size_t>(p.k)), sums(n);
+    for (std::int64_t i = 0; i < std::ssize(b); ++i)
+      b[static_cast<std::size_t>(i % p.k) * n + static_cast<std::size_t>(i / p.k)] = value(p.b, i);
+    for (int row = 0; row < p.m; ++row) {
+      std::ranges::fill(sums, 0.0F);
+      for (int i = 0; i < p.k; ++i)
+        simd_kernels().add_scaled(sums.data(), &b[static_cast<std::size_t>(i) * n], value(p.a, row * p.lda + i), n);
+      float* const c = p.c + row * p.ldc;
+      for (std::size_t column = 0; column < n; ++column) c[column] = p.add ? c[column] + sums[column] : sums[column];
+    }
   }
   std::string name() const override { return "loops"; }
 
