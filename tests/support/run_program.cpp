@@ -14,8 +14,10 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace distzo2 {
 namespace {
@@ -134,7 +136,9 @@ ProgramResult run_program(const std::vector<std::string>& arguments, const Progr
 
 std::string text_of_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream text;
+  text << in.rdbuf();  // a buffer at a time
+  return std::move(text).str();
 }
 
 }  // namespace distzo2
