@@ -47,7 +47,7 @@ std::vector<Way> ways() {
 }
 
 constexpr const char* measured_deck = R"(model: {shape: SHAPE, weights: random, seed: 1}
-data: {task: random tokens, sequence length: 48, train examples: 8}
+data: {task: random tokens, sequence length: 16, train examples: 8}
 zo: {steps: 4, batch: 2, epsilon: 1e-3, learning rate: 1e-4, kind: rademacher}
 )";
 
