@@ -70,7 +70,7 @@ class StoreFaults : public Faults {
 protected:
   template <class Disturb>
   void disturb(const Words& parts, const Disturb& what) {
-    const Words long_run = with({"zo/steps=400"});
+    const Words long_run = with({"zo/steps=200"});
     RunningProgram program(train_words("deck.yaml", long_run), project_.here());
     while (program.running() && size_of(project_.path("run/trajectory.zoj")) < 2000)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -79,7 +79,7 @@ protected:
     what(fs::directory_iterator(project_.path("scratch"))->path());
     program.send(SIGCONT);
     expect_one_line(program.wait(), 3, parts);
-    expect_going_on(undisturbed_run("400"), {"zo/steps=400"});
+    expect_going_on(undisturbed_run("200"), {"zo/steps=200"});
     EXPECT_TRUE(fs::is_empty(project_.path("scratch")));
   }
 };
