@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "test_paths.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -11,7 +12,7 @@ namespace {
 
 TEST(BenchStep, parts_are_most_of_the_step_and_noise_is_a_share) {
   const TinyProject project;  // for its folder: its own model is too small to tell its products apart
-  const std::string deck = DISTZO2_SOURCE_DIR "/inputs/quickstart.yaml";
+  const std::string deck = (test_paths::sources / "inputs/quickstart.yaml").string();
   const nlohmann::json result = project.json({"bench", "step", deck, "--repeats", "3", "--noise-pairs", "4", "--json"});
   const auto value = [&](const char* key) { return result.at(key).get<double>(); };
   for (const char* part : {"z_s", "gemm_s", "writes_and_softmax_s", "attention_s", "norm_s"})

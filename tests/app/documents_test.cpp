@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "test_paths.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace distzo2 {
@@ -14,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(Documents, point_to_files_that_exist) {
-  const fs::path root = DISTZO2_SOURCE_DIR;
+  const fs::path root = test_paths::sources;
   std::vector<fs::path> documents{root / "README.md"};
   for (const char* folder : {"docs", "app", "core", "inputs", "io", "parallel", "results", "scripts", "tests"}) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {
@@ -38,7 +39,7 @@ TEST(Documents, point_to_files_that_exist) {
 }
 
 TEST(Documents, show_the_shipped_deck) {
-  const fs::path root = DISTZO2_SOURCE_DIR;
+  const fs::path root = test_paths::sources;
   const std::string readme = text_of_file(root / "README.md"), fence = "```yaml\n";
   const std::string shipped = text_of_file(root / "inputs/smollm2_sst2.yaml");
   const std::size_t begin = readme.find(fence, readme.find("\n## A deck\n")) + fence.size();

@@ -4,6 +4,7 @@
 
 #include <iostream>
 
+#include "test_paths.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -14,7 +15,7 @@ namespace fs = std::filesystem;
 /// The script's own words in place of the program's.
 ProgramResult script(const TinyProject& project, const std::string& name, std::vector<std::string> arguments) {
   const ProgramOptions options{.wrapper = {"sh", "-c", "script=$0; shift; exec \"$script\" \"$@\"",
-                                           (fs::path(DISTZO2_SOURCE_DIR) / "scripts" / name).string()}};
+                                           (test_paths::sources / "scripts" / name).string()}};
   return project.run(arguments, options);
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "test_paths.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -12,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::string deck = (std::filesystem::path(DISTZO2_SOURCE_DIR) / "inputs/gpu/zo2_protocol.yaml").string();
+const std::string deck = (test_paths::sources / "inputs/gpu/zo2_protocol.yaml").string();
 
 TEST(GpuDeck, is_planned_within_the_memory_that_zo2_takes) {
   const TinyProject project;

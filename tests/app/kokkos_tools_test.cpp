@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "test_paths.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -17,7 +18,8 @@ struct Seen {
 std::vector<Seen> seen_in_a_run(const TinyProject& project, const std::string& variable,
                                 const std::vector<std::string>& sets) {
   const std::string file = project.path("seen.txt").string();
-  project.trained(sets, {}, {.environment = {variable + "=" + DISTZO2_TEST_TOOL, "DISTZO2_TEST_TOOL_OUTPUT=" + file}});
+  project.trained(sets, {},
+                  {.environment = {variable + "=" + test_paths::kokkos_tool, "DISTZO2_TEST_TOOL_OUTPUT=" + file}});
   std::istringstream lines(text_of_file(file));
   std::vector<Seen> all;
   for (Seen s; lines >> s.kind >> s.times && std::getline(lines >> std::ws, s.label);) all.push_back(s);

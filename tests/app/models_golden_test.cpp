@@ -5,6 +5,7 @@
 #include "io/checkpoint_folder.hpp"
 #include "io/hf_config.hpp"
 #include "io/safetensors.hpp"
+#include "test_paths.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +23,7 @@ namespace {
 const char* const models[] = {"opt", "opt_350m", "opt_plain", "llama_tied", "llama_untied", "llama3_scaled", "qwen3"};
 
 std::filesystem::path folder_of(const std::string& model) {
-  return std::filesystem::path(DISTZO2_SOURCE_DIR) / "tests/golden/models" / model;
+  return test_paths::sources / "tests/golden/models" / model;
 }
 
 std::unique_ptr<Engine> load(const std::string& model, Compute compute = Compute::fp32) {

@@ -4,6 +4,7 @@
 
 #include "app/memory_budget.hpp"
 #include "io/units.hpp"
+#include "test_paths.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -13,7 +14,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 fs::path deck(const std::string& name) {
-  return fs::path(DISTZO2_SOURCE_DIR) / "inputs/streaming" / name;
+  return test_paths::sources / "inputs/streaming" / name;
 }
 
 /// A plan is printed in any case, and ends as the run would: in an error where this machine's disk is too small.

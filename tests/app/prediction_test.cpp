@@ -2,6 +2,7 @@
 // `distzo2 plan --machine`: what a step is predicted to take on a machine that a file describes.
 #include <gtest/gtest.h>
 
+#include "test_paths.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -10,7 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-const fs::path source = DISTZO2_SOURCE_DIR;
+const fs::path source = test_paths::sources;
 const std::string resident = (source / "inputs/streaming/resident.yaml").string();
 const std::string protocol = (source / "inputs/gpu/zo2_protocol.yaml").string();
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string>
 
+#include "test_paths.hpp"
 #include "tests/support/run_program.hpp"
 
 #include <nlohmann/json.hpp>
@@ -24,8 +25,8 @@ using nlohmann::json;
 std::array<json, 3> summaries(const std::string& folder) {
   std::array<json, 3> found;
   for (std::size_t i = 0; i < found.size(); ++i)
-    found[i] = json::parse(text_of_file(fs::path(DISTZO2_SOURCE_DIR) / "results" / folder /
-                                        ("seed" + std::to_string(i + 1)) / "summary.json"));
+    found[i] = json::parse(
+        text_of_file(test_paths::sources / "results" / folder / ("seed" + std::to_string(i + 1)) / "summary.json"));
   return found;
 }
 
@@ -43,7 +44,7 @@ std::array<double, 3> sorted_accuracies(const std::array<json, 3>& runs) {
 /// The document says this, wherever its lines end.
 void expect_said(const std::string& document, const std::string& words) {
   std::string text;
-  for (const char c : text_of_file(fs::path(DISTZO2_SOURCE_DIR) / document)) {
+  for (const char c : text_of_file(test_paths::sources / document)) {
     const bool blank = std::isspace(static_cast<unsigned char>(c)) != 0;
     if (!blank || (!text.empty() && text.back() != ' ')) text += blank ? ' ' : c;
   }

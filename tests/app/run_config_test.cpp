@@ -14,6 +14,7 @@
 #include "app/build_info.hpp"
 #include "app/find_task.hpp"
 #include "io/deck.hpp"
+#include "test_paths.hpp"
 #include "tests/support/deck_files.hpp"
 
 namespace distzo2 {
@@ -328,7 +329,7 @@ TEST_F(RunConfigTest, the_mathematical_keys_are_those_that_change_the_steps) {
 }
 
 TEST(Inputs, the_decks_of_the_project_are_valid) {
-  const std::filesystem::path inputs = std::filesystem::path(DISTZO2_SOURCE_DIR) / "inputs";
+  const std::filesystem::path inputs = test_paths::sources / "inputs";
   const RunConfig demo = read_run_config(inputs / "quickstart.yaml");
   EXPECT_EQ(demo.model.folder, inputs / "demo/model");
   EXPECT_EQ(demo.data.task, inputs / "tasks/reviews.json");
@@ -341,7 +342,7 @@ TEST(Inputs, the_decks_of_the_project_are_valid) {
 }
 
 TEST(Inputs, the_documented_keys_are_those_of_the_valid_list) {
-  std::ifstream in(std::filesystem::path(DISTZO2_SOURCE_DIR) / "docs/deck.md");
+  std::ifstream in(test_paths::sources / "docs/deck.md");
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   EXPECT_TRUE(text == deck_reference()) << "write docs/deck.md anew: distzo2 deck-docs > docs/deck.md";
 }

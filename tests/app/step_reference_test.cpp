@@ -7,6 +7,7 @@
 #include "core/schedule.hpp"
 #include "core/simd/kernels.hpp"
 #include "core/step.hpp"
+#include "test_paths.hpp"
 
 #include <gtest/gtest.h>
 #include <algorithm>
@@ -23,7 +24,7 @@ namespace {
 
 using nlohmann::json;
 
-const std::filesystem::path folder = std::filesystem::path(DISTZO2_SOURCE_DIR) / "tests/golden/steps";
+const std::filesystem::path folder = test_paths::sources / "tests/golden/steps";
 
 const json& reference() {
   static const json parsed = json::parse(std::ifstream(folder / "reference.json"));

@@ -2,6 +2,7 @@
 #include "core/sampler.hpp"
 
 #include "core/error.hpp"
+#include "test_paths.hpp"
 
 #include <gtest/gtest.h>
 #include <algorithm>
@@ -39,7 +40,7 @@ std::string message_of(F&& f) {
 }
 
 TEST(Sampler, permutes_as_the_reference_in_python) {
-  std::ifstream in(DISTZO2_SOURCE_DIR "/tests/golden/sampler.txt");
+  std::ifstream in(test_paths::sources / "tests/golden/sampler.txt");
   std::string line;
   int cases = 0;
   while (std::getline(in, line)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // scripts/convert_checkpoint gives back the weights that were saved as .bin. Needs the Python that DISTZO2_PYTHON names
 // (default python3) to have torch and numpy; says so where it has not.
+#include "test_paths.hpp"
 #include "tests/support/tiny_project.hpp"
 
 #include <gtest/gtest.h>
@@ -58,7 +59,7 @@ TEST(ConvertCheckpoint, gives_back_the_weights_that_were_saved_as_bin) {
   const ProgramResult refused = evaluation();
   EXPECT_EQ(refused.exit_code, 3);
   EXPECT_NE(refused.err.find("scripts/convert_checkpoint"), std::string::npos) << refused.err;
-  const std::string script = std::string(DISTZO2_SOURCE_DIR) + "/scripts/convert_checkpoint";
+  const std::string script = (test_paths::sources / "scripts/convert_checkpoint").string();
   const ProgramResult converted =
       project.run({}, {.wrapper = {"sh", "-c", "exec \"$1\" \"$2\" --python \"$3\"", "sh", script, folder, python}});
   ASSERT_EQ(converted.exit_code, 0) << converted.err;

@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "test_paths.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -17,12 +18,12 @@ using nlohmann::json;
 
 TEST(Demo, killed_at_random_moments_ends_with_the_digest_of_an_uninterrupted_run) {
   const TemporaryFolder folder;
-  const std::string deck = std::string(DISTZO2_SOURCE_DIR) + "/inputs/quickstart.yaml";
+  const std::string deck = (test_paths::sources / "inputs/quickstart.yaml").string();
   const auto words = [&](const std::string& run) {
     return train_words(deck,
                        {"output/folder=" + (folder.path() / run).string(), "zo/steps=100", "output/evaluate every=20",
-                        "data/test=" DISTZO2_SOURCE_DIR "/inputs/demo/dev.tsv",
-                        "data/dev=" DISTZO2_SOURCE_DIR "/inputs/demo/test.tsv"},
+                        "data/test=" + (test_paths::sources / "inputs/demo/dev.tsv").string(),
+                        "data/dev=" + (test_paths::sources / "inputs/demo/test.tsv").string()},
                        {"--resume", "auto"});
   };
   const auto summary = [&](const std::string& run) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The demo learns from its deck, whatever the seed.
 #include "core/clock.hpp"
+#include "test_paths.hpp"
 #include "tests/full/record_result.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/tiny_project.hpp"
@@ -20,7 +21,7 @@ TEST(Demo, learns_from_guessing_with_three_seeds) {
   for (const std::string& seed : std::vector<std::string>{"1", "2", "3"}) {
     SCOPED_TRACE("seed " + seed);
     const std::filesystem::path run = runs.path() / seed;
-    const std::string deck = std::string(DISTZO2_SOURCE_DIR) + "/inputs/quickstart.yaml";
+    const std::string deck = (test_paths::sources / "inputs/quickstart.yaml").string();
     const auto start = Clock::now();
     const ProgramResult result =
         run_program(train_words(deck, {"zo/seed=" + seed, "output/folder=" + run.string()}), {.time_limit_s = 600});

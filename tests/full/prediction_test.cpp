@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "test_paths.hpp"
 #include "tests/full/record_result.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -39,7 +40,7 @@ TEST(Prediction, is_within_a_tenth_or_the_spread_of_the_steps_measured) {
   const TemporaryFolder folder;
   for (const Way& way : ways) {
     SCOPED_TRACE(way.name);
-    const std::string deck = std::string(DISTZO2_SOURCE_DIR) + "/inputs/streaming/" + way.deck;
+    const std::string deck = (test_paths::sources / "inputs/streaming" / way.deck).string();
     std::vector<std::string> sets = way.sets;
     sets.emplace_back("zo/steps=10");
     // Measured again before each: a machine that others share changes its mood.

@@ -5,6 +5,7 @@
 #include "app/step_losses.hpp"
 #include "app/step_setup.hpp"
 #include "io/hf_config.hpp"
+#include "test_paths.hpp"
 #include "tests/full/record_result.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/tiny_project.hpp"
@@ -18,7 +19,7 @@
 namespace distzo2 {
 namespace {
 
-const std::filesystem::path deck = std::filesystem::path(DISTZO2_SOURCE_DIR) / "inputs/smollm2_sst2.yaml";
+const std::filesystem::path deck = test_paths::sources / "inputs/smollm2_sst2.yaml";
 
 bool every_example(std::size_t) {
   return true;

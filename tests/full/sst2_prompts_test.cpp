@@ -2,6 +2,7 @@
 #include "core/sampler.hpp"
 #include "io/prompt.hpp"
 #include "io/tokenizer.hpp"
+#include "test_paths.hpp"
 
 #include <gtest/gtest.h>
 #include <cstdlib>
@@ -14,7 +15,7 @@ namespace {
 
 /// Needs models/smollm2-135m-instruct (scripts/get_smollm2) and the variable SST2, the folder of validation.tsv.
 TEST(Sst2Prompts, have_the_token_ids_of_transformers) {
-  const std::filesystem::path source = DISTZO2_SOURCE_DIR;
+  const std::filesystem::path source = test_paths::sources;
   const char* sst2 = std::getenv("SST2");
   ASSERT_NE(sst2, nullptr) << "set SST2 to the folder that holds SST-2's validation.tsv";
   const Tokenizer tokenizer = Tokenizer::from_folder(source / "models/smollm2-135m-instruct");

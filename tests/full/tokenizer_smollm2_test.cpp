@@ -4,13 +4,14 @@
 #include <filesystem>
 
 #include "io/tokenizer.hpp"
+#include "test_paths.hpp"
 #include "tests/support/tokenizer_goldens.hpp"
 
 namespace distzo2 {
 
 /// Needs models/smollm2-135m-instruct (scripts/get_smollm2).
 TEST(SmolLM2Tokenizer, equals_goldens) {
-  const std::filesystem::path folder = std::filesystem::path(DISTZO2_SOURCE_DIR) / "models/smollm2-135m-instruct";
+  const std::filesystem::path folder = test_paths::sources / "models/smollm2-135m-instruct";
   const Tokenizer tokenizer = Tokenizer::from_folder(folder);
   const std::vector<std::string> strings = golden_strings();
   const auto expected = golden_ids("smollm2_ids.bin");

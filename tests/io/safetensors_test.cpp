@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "io/safetensors_writer.hpp"
+#include "test_paths.hpp"
 #include "tests/io/expect_error.hpp"
 #include "tests/support/file_bytes.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -31,7 +32,7 @@ std::string refusal(const std::string& header, const std::string& data = "") {
 
 // Made with the safetensors package by tests/golden/make_safetensors.py; all values are exact in their types.
 TEST(Safetensors, reads_a_file_of_the_python_package) {
-  const SafetensorsFile file(std::filesystem::path(DISTZO2_SOURCE_DIR) / "tests/golden/safetensors/mixed.safetensors");
+  const SafetensorsFile file(test_paths::sources / "tests/golden/safetensors/mixed.safetensors");
   EXPECT_EQ(read_all(file, "f32"), (std::vector<float>{1.0F, -2.5F, 3.25e30F, 1e-45F, 0.0F, 7.0F}));
   EXPECT_EQ(file.tensors().at("f32").shape, (std::vector<std::int64_t>{2, 3}));
   EXPECT_EQ(read_all(file, "bf16"), (std::vector<float>{1.0F, -3.140625F, 0x1p100F}));

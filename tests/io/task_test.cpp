@@ -2,6 +2,7 @@
 #include "io/task.hpp"
 
 #include "core/error.hpp"
+#include "test_paths.hpp"
 
 #include <gtest/gtest.h>
 #include <string>
@@ -12,7 +13,7 @@ namespace {
 using Texts = std::vector<std::string>;
 
 Task committed(const std::string& name) {
-  return read_task(std::filesystem::path(DISTZO2_SOURCE_DIR) / "inputs/tasks" / (name + ".json"));
+  return read_task(test_paths::sources / "inputs/tasks" / (name + ".json"));
 }
 
 Dataset one_row(Texts columns, Texts cells) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "test_paths.hpp"
 #include "tests/io/expect_error.hpp"
 #include "tests/support/file_bytes.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -202,7 +203,7 @@ TEST(TrajectoryFormat, refuses_files_of_other_kinds_and_versions) {
 
 TEST(TrajectoryFormat, reads_the_files_of_version_1_that_are_kept) {
   for (const char* seed : {"seed1", "seed2", "seed3"}) {
-    const auto run = std::filesystem::path(DISTZO2_SOURCE_DIR) / "results/smollm2_sst2" / seed;
+    const auto run = test_paths::sources / "results/smollm2_sst2" / seed;
     const std::string bytes = file_bytes(run / "trajectory.zoj");
     ASSERT_EQ(bytes.substr(0, 8), std::string("ZOJ1\1\0\0\0", 8));
     const Trajectory found = decode_trajectory(bytes, seed);

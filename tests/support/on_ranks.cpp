@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "test_paths.hpp"
+
 namespace distzo2 {
 namespace {
 
@@ -36,7 +38,7 @@ int rank_of(const fs::path& process) {
 
 ProgramOptions on_ranks(int ranks, const std::string& script) {
   ProgramOptions options;
-  options.wrapper = {DISTZO2_MPIEXEC, "-n", std::to_string(ranks)};
+  options.wrapper = {test_paths::mpiexec, "-n", std::to_string(ranks)};
   if (!script.empty()) options.wrapper.insert(options.wrapper.end(), {"sh", "-c", script + "; exec \"$0\" \"$@\""});
   options.environment = {"OMPI_ALLOW_RUN_AS_ROOT=1",
                          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "test_paths.hpp"
 #include "tests/support/tiny_project.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ namespace distzo2 {
 inline void expect_replay_to_the_digest(const std::filesystem::path& run, const std::filesystem::path& model,
                                         const ProgramOptions& options = {}) {
   const TemporaryFolder folder;
-  const std::filesystem::path source = DISTZO2_SOURCE_DIR, kept = source / "results" / run;
+  const std::filesystem::path source = test_paths::sources, kept = source / "results" / run;
   const ProgramResult result =
       run_program({"export", "--trajectory", (kept / "trajectory.zoj").string(), "--model", (source / model).string(),
                    "--output", (folder.path() / "theta").string(), "--json"},

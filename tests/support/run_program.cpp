@@ -2,6 +2,7 @@
 #include "tests/support/run_program.hpp"
 
 #include "core/clock.hpp"
+#include "test_paths.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -53,7 +54,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 RunningProgram::RunningProgram(const std::vector<std::string>& arguments, const ProgramOptions& options)
     : time_limit_s_(options.time_limit_s) {
   std::vector<std::string> words = options.wrapper;
-  words.emplace_back(DISTZO2_PROGRAM);
+  words.emplace_back(test_paths::program);
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<std::string> environment = changed_environment(options.environment);
   const std::string out = output_.path() / "out";

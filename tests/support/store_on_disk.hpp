@@ -7,13 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "test_paths.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
 
 /// Options of a run whose disk fails as tests/support/fault_library.cpp says.
 inline ProgramOptions with_fault(const std::string& fault) {
-  return {.environment = {std::string("LD_PRELOAD=") + DISTZO2_TEST_FAULTS, "DISTZO2_TEST_FAULT=" + fault}};
+  return {.environment = {std::string("LD_PRELOAD=") + test_paths::faults, "DISTZO2_TEST_FAULT=" + fault}};
 }
 
 /// A tiny model from a folder, in too little memory by one byte and more: decoder blocks go to a store on disk.

@@ -12,6 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "test_paths.hpp"
+
 namespace distzo2 {
 namespace {
 
@@ -89,7 +91,7 @@ std::string rows(int first, int count) {
 }  // namespace
 
 TinyProject::TinyProject(const std::string& model) {
-  const fs::path golden = fs::path(DISTZO2_SOURCE_DIR) / "tests/golden/models" / model;
+  const fs::path golden = test_paths::sources / "tests/golden/models" / model;
   fs::create_directory(path("model"));
   fs::copy_file(golden / "config.json", path("model/config.json"));
   fs::copy_file(golden / "model.safetensors", path("model/model.safetensors"));

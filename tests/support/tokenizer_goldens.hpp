@@ -9,10 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "test_paths.hpp"
+
 namespace distzo2 {
 
-inline const std::filesystem::path tokenizer_goldens =
-    std::filesystem::path(DISTZO2_SOURCE_DIR) / "tests/golden/tokenizers";
+inline const std::filesystem::path tokenizer_goldens = test_paths::sources / "tests/golden/tokenizers";
 
 inline nlohmann::json golden_json(const std::filesystem::path& file) {
   std::ifstream in(tokenizer_goldens / file);
