@@ -21,17 +21,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::function<void(std::uint64_t, std::uint64_t)> told_by(Progress* progress, const char* what) {
-  if (progress == nullptr) return nullptr;
-  return [=](std::uint64_t done, std::uint64_t total) {
-    progress->working(fmt::format("{} {} of {}", what, bytes_text(done), bytes_text(total)));
-  };
+std::function<void(std::uint64_t, std::uint64_t)> told_by(const ByteProgress& progress, const char* what) {
+  if (!progress) return nullptr;
+  return [=](std::uint64_t done, std::uint64_t total) { progress(what, done, total); };
 }
 
 }  // namespace
 
 PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
-                         const fs::path& store, std::span<const StepRecord> records, Progress* progress) {
+                         const fs::path& store, std::span<const StepRecord> records, const ByteProgress& progress) {
   const WeightSource weights = weight_source(config);
   const UpdateRule rule = update_rule(config);
   if (plan.disk_bytes > 0) {
@@ -46,7 +44,7 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
       if (trajectory_ != nullptr) return trajectory_->history(version);
       return version < histories_.size() ? histories_[version] : 0;  // nobody goes on with a store without a trajectory
     };
-    options.progress = told_by(progress, "checking the store:");
+    options.progress = told_by(progress, "checking the store");
     options.before_write = [this](std::uint32_t version) {
       if (trajectory_ == nullptr || version <= synced_) return;
       trajectory_->sync();
@@ -60,7 +58,7 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
   if (plan.machine == Machine::device) device_ = make_device_memory();
   engine_ = std::make_unique<Engine>(model, rule, compute, plan.placement, disk_.get(), UnitPipeline::Options{},
                                      EngineDevice{device_.get(), nullptr, plan.batch, config.precision.reproducible});
-  import_weights(engine_->store(), weights, disk_.get(), told_by(progress, "importing the model:"));
+  import_weights(engine_->store(), weights, disk_.get(), told_by(progress, "importing the model"));
   if (disk_) disk_->sync();
   ::malloc_trim(0);  // chunks on their way to the disk are in nobody's plan any more
 }
@@ -96,7 +94,7 @@ TemporaryModel::TemporaryModel(const RunConfig& config, const ModelConfig& model
   check_scratch_place(config);
   const fs::path store = config.memory.scratch_folder / fmt::format("distzo2-{}", ::getpid());
   try {
-    placed_.emplace(config, model, plan, compute, store, std::span<const StepRecord>(), progress);
+    placed_.emplace(config, model, plan, compute, store, std::span<const StepRecord>(), shown_by(progress));
   } catch (...) {  // what it had already put there
     std::error_code ignored;
     if (plan.disk_bytes > 0) fs::remove_all(store, ignored);

@@ -84,6 +84,13 @@ void Progress::working(const std::string& text) {
   say(text);
 }
 
+ByteProgress shown_by(Progress* progress) {
+  if (progress == nullptr) return nullptr;
+  return [progress](const char* what, std::uint64_t done, std::uint64_t total) {
+    progress->working(fmt::format("{}: {} of {}", what, bytes_text(done), bytes_text(total)));
+  };
+}
+
 void Progress::step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds, double left_s) {
   if (!speaks_) return;
   const double weight = steps_seen_ == 0 ? 1.0 : std::max(0.05, 1.0 / (steps_seen_ + 1.0));

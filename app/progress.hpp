@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace distzo2 {
@@ -36,6 +37,12 @@ private:
   std::chrono::steady_clock::time_point last_log_, last_draw_;
   std::chrono::steady_clock::time_point last_working_ = std::chrono::steady_clock::now();
 };
+
+/// Told now and then what is being done, and how far it is: bytes done, and in all. What it throws ends that.
+using ByteProgress = std::function<void(const char* what, std::uint64_t done, std::uint64_t total)>;
+
+/// Works at "importing the model: 1.0 GiB of 2.0 GiB"; null: at nothing.
+ByteProgress shown_by(Progress* progress);
 
 /// Wall time since the operating system started this process.
 double seconds_since_process_start();

@@ -11,8 +11,6 @@ namespace {
 // A handler can reach nothing but a global of this type.
 volatile std::sig_atomic_t received_signal = 0;
 
-constexpr std::array<int, 4> stop_signals{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
-
 bool ends(int number) {
   return number == SIGINT || number == SIGTERM;
 }
@@ -26,13 +24,6 @@ extern "C" void note_signal(int number) {
     return;
   }
   if (!ends(received_signal)) received_signal = number;
-}
-
-void mask_stop_signals(int how) {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int number : stop_signals) sigaddset(&set, number);
-  pthread_sigmask(how, &set, nullptr);
 }
 
 /// Signals are handled on a stack of their own: oneDNN's generated code keeps data below the stack pointer, which a
@@ -58,13 +49,15 @@ void install(void (*handler)(int)) {
 }  // namespace
 
 void prepare_signals() {
-  mask_stop_signals(SIG_BLOCK);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
 void admit_stop_signals() {
-  mask_stop_signals(SIG_UNBLOCK);
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : stop_signals) sigaddset(&set, number);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 StopSignals::StopSignals() {

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <csignal>
+
 namespace distzo2 {
 
-/// Called by main before any thread is made. SIGINT, SIGTERM, SIGUSR1 and SIGHUP wait from here on: threads inherit
-/// that, so that only the main thread ever handles one. A write to a closed pipe or beyond the limit of file sizes
-/// becomes an error like any other.
+/// They ask for a stop. The program starts with them blocked (first_signals.cpp): threads inherit that, so that only
+/// the main thread ever handles one.
+inline constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+
+/// A write to a closed pipe or beyond the limit of file sizes becomes an error like any other. Called by main.
 void prepare_signals();
 
-/// The main thread takes stop signals, and what came since `prepare_signals`.
+/// The main thread takes stop signals, and what came since the program's start.
 void admit_stop_signals();
 
-/// From construction on, SIGINT, SIGTERM, SIGUSR1 and SIGHUP ask for a stop at the next step boundary; a second SIGINT
-/// or SIGTERM ends the process at once, the trajectory being whole at every moment. What was ignored stays so: SIGHUP
-/// under nohup, SIGINT in a script's background. Admits them.
+/// From construction on, they ask for a stop at the next step boundary, or of the loading before the first; a second
+/// SIGINT or SIGTERM ends the process at once, the trajectory being whole at every moment. What was ignored stays so:
+/// SIGHUP under nohup, SIGINT in a script's background. Admits them.
 class StopSignals {
 public:
   StopSignals();

@@ -90,6 +90,39 @@ ExitCode stopped(StopReason reason, const Training& training, const TrainOptions
   return ExitCode::stopped;
 }
 
+/// Ends the loading of a run at a signal. Not for several ranks, one of which may have had none: they end together.
+class LoadingStop {
+public:
+  LoadingStop(const TrainOptions& options, const OpenRun& run, const StopSignals& signals)
+      : options_(options), run_(run), signals_(signals) {}
+
+  /// What is told while this rank reads; it may throw as check() does, where it is alone.
+  ByteProgress told_to(Progress& progress, const Communicator& world) const {
+    return [this, shown = shown_by(&progress), alone = world.size() == 1](const char* what, std::uint64_t done,
+                                                                          std::uint64_t total) {
+      shown(what, done, total);
+      if (alone && signals_.received() != 0) stop();
+    };
+  }
+  /// Throws Error (stopped) on all ranks where a signal came to one of them. By all ranks.
+  void check(Communicator& world) const {
+    const auto mine = signals_.received() != 0 ? std::optional(StopReason::signal) : std::nullopt;
+    if (agreed_stop(world, mine)) stop();
+  }
+
+private:
+  [[noreturn]] void stop() const {
+    throw Error(ExitCode::stopped, fmt::format("stopped at the signal while loading: no step was taken; the same "
+                                               "command {}",
+                                               options_.resume ? "goes on"
+                                               : run_.folder   ? "with --resume auto goes on"
+                                                               : "begins the run"));
+  }
+  const TrainOptions& options_;
+  const OpenRun& run_;
+  const StopSignals& signals_;
+};
+
 /// Records the digest of theta after the last step; where a resumed run has that record, it must agree.
 void record_digest(RunFiles& files, const RunFolder& folder, std::uint64_t digest, std::uint32_t steps) {
   if (files.digests.empty() || files.digests.back().t != steps)
@@ -116,6 +149,7 @@ void refuse_bad_end(const RunConfig& config, const RunFolder& folder, const RunE
 
 ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job& job) {
   // 1. The ranks, and the run's folder with what was done there already.
+  const StopSignals signals;
   Communicator& world = job.world();
   const bool first = job.is_first();
   const RunConfig config = of_rank(for_resume(options, given), world.rank());
@@ -141,11 +175,12 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   refuse_fewer_steps(config, run);
 
   // 2. Data, and where everything will be.
-  const StopSignals signals;
+  const LoadingStop stop(options, run, signals);
   const ModelConfig model = model_config(config.model);
   const TensorTable table = tensor_table(model);
   const LoadedData data = load_data(config, model, Sets::all);
   check_same_data(job, data);
+  stop.check(world);
   const MemoryPlan plan = plan_here(config, model, data, std::nullopt, job.ranks_of_node());
   const PlannedRun planned{config, model, table, data};
 
@@ -161,8 +196,9 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   // Only rank 0's store is written after the trajectory is on the disk, and outlives the run.
   PlacedModel placed(config, model, plan, config.precision.compute,
                      on_disk ? store_folder(config, *run.folder, world.rank()) : std::filesystem::path(),
-                     first ? run.records_found() : std::span<const StepRecord>(), &progress);
+                     first ? run.records_found() : std::span<const StepRecord>(), stop.told_to(progress, world));
   Engine& engine = placed.engine();
+  stop.check(world);
 
   // 4. A new trajectory, or the found one.
   const TrajectoryHeader header = trajectory_header(

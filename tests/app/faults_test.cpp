@@ -17,12 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool can_preload = false;  // its own library has to be the first
-#else
-constexpr bool can_preload = true;
-#endif
-
 class Faults : public StoreOnDisk {};
 
 TEST_F(Faults, of_a_disk_that_is_full_or_broken_end_a_run_that_goes_on_later) {

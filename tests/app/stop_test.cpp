@@ -6,12 +6,14 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <limits>
+#include <sstream>
 #include <thread>
 
 #include "app/training_loop.hpp"
 #include "io/trajectory_file.hpp"
-#include "tests/support/tiny_project.hpp"
+#include "tests/support/store_on_disk.hpp"
 
 namespace distzo2 {
 namespace {
@@ -76,6 +78,69 @@ TEST(Stop, a_signal_ends_an_evaluation_and_it_is_made_on_resume) {
     return list;
   };
   EXPECT_EQ(evaluations(project), evaluations(whole));
+}
+
+/// Whether a thread of /proc has this signal blocked.
+bool blocks(const fs::path& thread, int signal) {
+  std::ifstream status(thread / "status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("SigBlk:")) return ((std::stoull(line.substr(7), nullptr, 16) >> (signal - 1)) & 1U) != 0;
+  return false;
+}
+
+TEST(Stop, signals_reach_the_main_thread_alone) {
+  const TinyProject project;  // three threads, of which libraries may make some before main begins
+  const std::vector<std::string> words = train_words("deck.yaml", {"zo/steps=100000", "output/evaluate every=0"});
+  RunningProgram program(words, project.here({.environment = {"OMP_NUM_THREADS=3"},
+                                              .wrapper = {"sh", "-c", "echo $$; exec \"$0\" \"$@\""}}));
+  wait_for_text(program, "tokens/s");
+  ASSERT_TRUE(program.running());
+  const std::string pid = std::to_string(std::stoi(program.out()));
+  std::size_t threads = 0;
+  for (const fs::directory_entry& thread : fs::directory_iterator("/proc/" + pid + "/task")) {
+    ++threads;
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP})
+      EXPECT_EQ(blocks(thread.path(), signal), thread.path().filename() != pid) << thread.path() << " " << signal;
+  }
+  EXPECT_GE(threads, 3U);
+  program.send(SIGTERM);
+  EXPECT_EQ(program.wait().exit_code, 75);
+}
+
+TEST(Stop, a_signal_while_loading_ends_the_run_before_its_first_step) {
+  const TinyProject project;
+  const std::vector<std::string> one_step{"zo/steps=3", "data/dev=", "data/test="};
+  const auto stopped_at_start = [&](const std::vector<std::string>& more) {
+    // What is blocked and pending where a program is started stays so: it has the signal before its first instruction.
+    sigset_t set, before;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, &before);
+    RunningProgram program(train_words("deck.yaml", one_step, more), project.here());
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    program.send(SIGTERM);
+    return program.wait();
+  };
+  const std::string line = "stopped at the signal while loading: no step was taken; the same command ";
+  expect_one_line(stopped_at_start({}), 75, {line + "begins the run"});
+  EXPECT_FALSE(fs::exists(project.path("run")));
+  ASSERT_EQ(project.train({"zo/steps=3", "data/dev=", "data/test=", "checkpoint/time limit=0.001 s"}).exit_code, 75);
+  const std::string trajectory = text_of_file(project.path("run/trajectory.zoj"));
+  expect_one_line(stopped_at_start(resume), 75, {line + "goes on"});
+  EXPECT_EQ(text_of_file(project.path("run/trajectory.zoj")), trajectory);
+  const TinyProject whole;
+  expect_same_run(project.trained(one_step, resume), whole.trained(one_step));
+}
+
+class StopOnDisk : public StoreOnDisk {};
+
+TEST_F(StopOnDisk, a_signal_ends_the_import_of_the_model_and_the_run_goes_on) {
+  if (!can_preload) return;
+  expect_one_line(project_.train(sets_, {}, with_fault("pwritev chunks.bin 2 term")), 75,
+                  {"while loading: no step was taken; the same command with --resume auto goes on"});
+  EXPECT_FALSE(fs::exists(project_.path("run/trajectory.zoj")));
+  const json resumed = expect_going_on(whole_);
+  EXPECT_LT(resumed.at("bytes_written"), whole_.at("bytes_written"));  // chunks that were imported are kept
 }
 
 TEST(Stop, a_time_limit_counts_from_the_start_of_each_process) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Preloaded into the program (LD_PRELOAD): makes a disk fail where DISTZO2_TEST_FAULT says, "pwritev chunks.bin 7 28":
 // from the 7th call of pwritev on a file of this name on, each fails with errno 28. In place of the number: `kill` ends
-// the process before that call, `short` and `interrupt` let it move half of the bytes or none, that one time, and
-// `fill` first takes all that is free on the disk, that one time, for the file that DISTZO2_TEST_BALLAST names. Several
-// faults are parted by semicolons.
+// the process before that call, `short` and `interrupt` let it move half of the bytes or none, that one time, `term`
+// sends SIGTERM first, that one time, and `fill` first takes all that is free on the disk, that one time, for the file
+// that DISTZO2_TEST_BALLAST names. Several faults are parted by semicolons.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/uio.h>
@@ -11,6 +11,7 @@
 
 #include <array>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -58,9 +59,13 @@ std::string fault_of(const char* call, int fd) {
     if (::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, PATH_MAX) < 0) continue;
     if (std::string(path).find("/" + fault.file) == std::string::npos) continue;
     const long n = ++fault.calls;
-    const bool once = fault.what == "short" || fault.what == "interrupt" || fault.what == "fill";
+    const bool once = std::isdigit(static_cast<unsigned char>(fault.what[0])) == 0;  // `kill` has but one time anyway
     if (n < fault.first || (once && n > fault.first)) continue;
     if (fault.what == "kill") ::kill(::getpid(), SIGKILL);
+    if (fault.what == "term") {
+      ::kill(::getpid(), SIGTERM);
+      continue;
+    }
     if (fault.what != "fill") return fault.what;
     fill_disk();
   }

@@ -12,6 +12,12 @@
 
 namespace distzo2 {
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool can_preload = false;  // its own library has to be the first
+#else
+constexpr bool can_preload = true;
+#endif
+
 /// Options of a run whose disk fails as tests/support/fault_library.cpp says.
 inline ProgramOptions with_fault(const std::string& fault) {
   return {.environment = {std::string("LD_PRELOAD=") + test_paths::faults, "DISTZO2_TEST_FAULT=" + fault}};
