@@ -45,4 +45,15 @@ std::unique_ptr<ParameterStore> replaying_store(BaseStorage& base, const TensorT
   return std::make_unique<ParameterStore>(table, rule, base.arena(), std::move(placement), &base);
 }
 
+std::uint64_t base_digest(const WeightSource& weights, const TensorTable& table, const UpdateRule& rule,
+                          const ByteProgress& progress) {
+  BaseStorage base(weights, table, rule.storage);
+  std::uint64_t done = 0;  // in bytes of fp32, whatever the files hold
+  const std::uint64_t total = static_cast<std::uint64_t>(table.parameters) * sizeof(float);
+  return replaying_store(base, table, rule)->digest([&](int, std::span<const float> values) {
+    done += values.size_bytes();
+    if (progress) progress("checking the base model", done, total);
+  });
+}
+
 }  // namespace distzo2

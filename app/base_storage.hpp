@@ -2,9 +2,11 @@
 #pragma once
 
 #include "app/loading.hpp"
+#include "app/progress.hpp"
 #include "core/block_storage.hpp"
 #include "core/parameter_store.hpp"
 
+#include <cstdint>
 #include <memory>
 
 namespace distzo2 {
@@ -34,5 +36,9 @@ private:
 /// A store over it that holds nothing in memory: what is read of it, and its digest, is made by replay each time. It
 /// takes a few chunks of memory whatever the model's size.
 std::unique_ptr<ParameterStore> replaying_store(BaseStorage& base, const TensorTable& table, const UpdateRule& rule);
+
+/// theta_0's digest, of the base model as it stands there: all of it is read once. `progress` may be null.
+std::uint64_t base_digest(const WeightSource& weights, const TensorTable& table, const UpdateRule& rule,
+                          const ByteProgress& progress);
 
 }  // namespace distzo2

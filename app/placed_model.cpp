@@ -53,7 +53,10 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
     disk_ = std::make_unique<BlockFile>(store, plan.placement.chunks, rule.storage, options);
     for (const Unit& unit : plan.placement.units)
       for (int c = unit.chunk_begin; unit.tier == Tier::disk && c < unit.chunk_end; ++c)
-        advanced_ = advanced_ || (disk_->holds(c) && disk_->version(c) > 0);
+        if (disk_->holds(c)) {
+          found_chunks_ = true;
+          advanced_ = advanced_ || disk_->version(c) > 0;
+        }
   }
   if (plan.machine == Machine::device) device_ = make_device_memory();
   engine_ = std::make_unique<Engine>(model, rule, compute, plan.placement, disk_.get(), UnitPipeline::Options{},

@@ -33,8 +33,10 @@ public:
   PlacedModel& operator=(const PlacedModel&) = delete;
 
   Engine& engine() { return *engine_; }
-  /// Whether the store held chunks with updates: then theta_0 is not at hand.
+  /// Whether the store held chunks already; and whether with updates: then theta_0 is not at hand.
+  bool found_chunks() const { return found_chunks_; }
   bool is_advanced() const { return advanced_; }
+  const std::filesystem::path& disk_folder() const { return disk_->folder(); }  // of a model that has one
   /// Every record is on the trajectory's device before a chunk that includes it is written (design section 6).
   void write_after(TrajectoryWriter& trajectory);
   std::uint64_t bytes_read() const { return disk_ ? disk_->bytes_read() : 0; }
@@ -50,7 +52,7 @@ private:
   std::unique_ptr<BlockFile> disk_;
   std::unique_ptr<ComputeMemory> device_;
   std::unique_ptr<Engine> engine_;
-  bool advanced_ = false;
+  bool found_chunks_ = false, advanced_ = false;
   std::vector<std::uint64_t> histories_;  // of the records found; the trajectory's count once it is there
   TrajectoryWriter* trajectory_ = nullptr;
   std::uint32_t synced_ = 0;  // records known to be durable

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/resume.hpp"
 
+#include "app/base_storage.hpp"
 #include "core/error.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +31,26 @@ std::vector<KeyValue> keys_of(const std::string& text) {
   throw Error(ExitCode::usage, fmt::format("{}: cannot go on with this run: {}", trajectory.string(), what));
 }
 
+/// "folder X" or "shape Y": where the deck's model comes from.
+std::string origin_of(const ModelSection& model) {
+  return model.random() ? "shape " + model.shape : "folder " + model.folder.string();
+}
+
 }  // namespace
+
+std::uint64_t theta0_digest(const RunConfig& config, PlacedModel& placed, const std::optional<Trajectory>& found,
+                            const ByteProgress& progress) {
+  const ParameterStore& store = placed.engine().store();
+  if (!placed.found_chunks()) return store.digest();
+  const std::uint64_t base = base_digest(weight_source(config), store.table(), store.rule(), progress);
+  const bool began_otherwise = found && found->header.theta0_digest != base;
+  if (!began_otherwise && !placed.is_advanced() && store.digest() != base)
+    throw Error(ExitCode::file,
+                fmt::format("{}: the store holds other weights than model/{}: the model was changed after they were "
+                            "taken from it; remove the store, which is then made again",
+                            placed.disk_folder().string(), origin_of(config.model)));
+  return base;
+}
 
 TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& data, const Engine& engine,
                                    std::uint64_t theta0_digest) {
@@ -70,9 +90,8 @@ std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& 
   if (was.objective != now.objective)
     refuse_resume(trajectory, "the task's objective is not the one that the run began with");
   if (was.theta0_digest != now.theta0_digest)
-    refuse_resume(trajectory, fmt::format("model/{} {} holds other weights than the run began with",
-                                          config.model.random() ? "shape" : "folder",
-                                          config.model.random() ? config.model.shape : config.model.folder.string()));
+    refuse_resume(trajectory,
+                  fmt::format("model/{} holds other weights than the run began with", origin_of(config.model)));
   if (was.data_digest != now.data_digest)
     refuse_resume(trajectory, "the training examples are not those that the run began with");
   check_same_decay(was, now.decay_mask.value(), trajectory);

@@ -201,8 +201,8 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   stop.check(world);
 
   // 4. A new trajectory, or the found one.
-  const TrajectoryHeader header = trajectory_header(
-      config, data, engine, placed.is_advanced() ? run.found->header.theta0_digest : engine.store().digest());
+  const TrajectoryHeader header =
+      trajectory_header(config, data, engine, theta0_digest(config, placed, run.found, stop.told_to(progress, world)));
   check_same_model(job, header.theta0_digest);
   RunFiles files;
   on_first(world, [&] {

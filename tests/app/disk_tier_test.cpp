@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tests/support/tiny_project.hpp"
+#include "tests/support/store_on_disk.hpp"
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -89,6 +91,53 @@ TEST(DiskTier, goes_on_after_kills_with_the_digest_of_an_uninterrupted_run) {
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_EQ(project.summary("run")["theta_digest"], whole["theta_digest"]);
   EXPECT_EQ(project.summary("run")["trajectory_digest"], whole["trajectory_digest"]);
+}
+
+/// Of a model in a folder, whose weights may be changed.
+class ChangedBase : public StoreOnDisk {
+protected:
+  /// Changes the last element of these tensors, beyond the 4 KiB by which a store tells models apart.
+  void change_model(const std::vector<std::string>& tensors) {
+    std::string file = model_;
+    std::uint64_t header_bytes = 0;
+    std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
+    const nlohmann::json header = nlohmann::json::parse(file.substr(8, header_bytes));
+    for (const std::string& tensor : tensors) {
+      const nlohmann::json& place = header.at(tensor).at("data_offsets");
+      ASSERT_GT(place.at(1).get<std::uint64_t>() - place.at(0).get<std::uint64_t>(), 4096U) << tensor;
+      char& last = file[8 + header_bytes + place.at(1).get<std::uint64_t>() - 2];  // the top of the mantissa
+      last = static_cast<char>(last ^ 0x40);
+    }
+    project_.write("model/model.safetensors", file);
+  }
+  void restore_model() { project_.write("model/model.safetensors", model_); }
+
+  const Words of_blocks_{"model.layers.0.mlp.gate_proj.weight", "model.layers.1.mlp.gate_proj.weight"};
+};
+
+TEST_F(ChangedBase, is_refused_where_the_store_has_updates) {
+  take_three_steps();
+  const std::string trajectory = text_of_file(project_.path("run/trajectory.zoj"));
+  change_model(of_blocks_);
+  expect_one_line(project_.train(sets_, {"--resume", "auto"}), 2,
+                  {"cannot go on with this run", project_.path("model").string(), "other weights than the run began"});
+  EXPECT_EQ(text_of_file(project_.path("run/trajectory.zoj")), trajectory);
+  restore_model();
+  expect_going_on(whole_);
+}
+
+TEST_F(ChangedBase, is_refused_where_the_import_had_not_ended) {
+  if (!can_preload) return;
+  ASSERT_EQ(project_.train(sets_, {}, with_fault("pwritev chunks.bin 8 kill")).signal, SIGKILL);
+  change_model(of_blocks_);
+  const Words resume{"--resume", "auto"};
+  expect_one_line(project_.train(sets_, resume), 3, {"scratch/", "the store holds other weights", "remove the store"});
+  fs::remove_all(project_.path("scratch"));
+  const nlohmann::json changed = project_.trained(sets_, resume);
+  EXPECT_EQ(changed.at("theta_digest"),
+            project_.trained({"output/folder=resident", "output/evaluate every=0"}).at("theta_digest"));
+  EXPECT_NE(changed.at("theta_digest"), whole_.at("theta_digest"));
+  restore_model();
 }
 
 TEST(DiskTier, takes_no_chunk_of_another_run_that_had_the_same_path) {

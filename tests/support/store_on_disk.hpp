@@ -44,6 +44,13 @@ protected:
     sets.insert(sets.end(), more.begin(), more.end());
     return sets;
   }
+  /// Takes the first three steps of the run in the folder `run`, one a process, as its time is always over; the store
+  /// then holds updates. `sets_` goes on with it, without data to evaluate on.
+  void take_three_steps() {
+    for (const char* set : {"data/dev=", "data/test="}) sets_.emplace_back(set);
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(project_.train(with({"checkpoint/time limit=0.001 s"}), {"--resume", "auto"}).exit_code, 75);
+  }
   /// The run goes on and ends as the one that was never disturbed.
   nlohmann::json expect_going_on(const nlohmann::json& undisturbed, const Words& more = {}) {
     const nlohmann::json resumed = project_.trained(with(more), {"--resume", "auto"});
