@@ -80,12 +80,16 @@ void PlacedModel::remove_store() {
   if (disk_) disk_->remove();
 }
 
+fs::path store_of_rank(const fs::path& first, int rank) {
+  return rank == 0 ? first : first.parent_path() / fmt::format("{}-rank{}", first.filename().string(), rank);
+}
+
 fs::path store_folder(const RunConfig& config, const RunFolder& run, int rank) {
-  const std::string of_rank = rank == 0 ? "" : fmt::format("-rank{}", rank);
-  if (config.memory.scratch_folder.empty()) return run.path / ("store" + of_rank);
+  if (config.memory.scratch_folder.empty()) return store_of_rank(run.path / "store", rank);
   const std::string path = fs::weakly_canonical(run.path).string();
-  return config.memory.scratch_folder /
-         fmt::format("{}-{:016x}{}", run.path.filename().string(), XXH3_64bits(path.data(), path.size()), of_rank);
+  return store_of_rank(config.memory.scratch_folder / fmt::format("{}-{:016x}", run.path.filename().string(),
+                                                                  XXH3_64bits(path.data(), path.size())),
+                       rank);
 }
 
 TemporaryModel::TemporaryModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan,

@@ -61,6 +61,8 @@ private:
 /// Where a run keeps what goes to disk: `store` in its folder, or a folder of its own in `memory/scratch folder`.
 /// Ranks other than 0 have theirs beside it.
 std::filesystem::path store_folder(const RunConfig& config, const RunFolder& run, int rank = 0);
+/// A rank's place, where that of rank 0 is `first`.
+std::filesystem::path store_of_rank(const std::filesystem::path& first, int rank);
 
 /// The model of a command that has no run, placed as a run's would be. What goes to disk is in a folder of this process
 /// in `memory/scratch folder`, and goes with this object. Throws Error (usage) where one is needed and none is named.

@@ -24,7 +24,8 @@ struct RunFolder {
   std::filesystem::path summary() const { return path / "summary.json"; }
   std::filesystem::path final_model() const { return path / "final"; }
   std::filesystem::path best_model() const { return path / "best"; }
-  std::filesystem::path lock() const { return path / ".lock"; }  // an empty file, which stays
+  std::filesystem::path store_record() const { return path / "store.path"; }  // app/store_place.hpp
+  std::filesystem::path lock() const { return path / ".lock"; }               // an empty file, which stays
 };
 
 /// Throws Error (usage) where `output/folder` holds a run.

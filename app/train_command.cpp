@@ -16,6 +16,7 @@
 #include "app/step_losses.hpp"
 #include "app/step_setup.hpp"
 #include "app/stop_request.hpp"
+#include "app/store_place.hpp"
 #include "app/summary.hpp"
 #include "app/training_loop.hpp"
 #include "core/step.hpp"
@@ -187,15 +188,21 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   // 3. The model. What goes to disk needs the run's folder; otherwise there is none before all has been read.
   const bool on_disk = plan.disk_bytes > 0;
   if (on_disk && !run.folder) check_scratch(planned, plan);
+  const StoreRecord stood = run.folder ? read_store_record(*run.folder) : StoreRecord();
   const std::vector<std::uint64_t> disks = world.gather(std::uint64_t{on_disk ? 1U : 0U});
   if (std::ranges::count(disks, 1U) > 0) {
     on_first(world, [&] { make_folder(run, options, config); });
     share_folder(world, run);
   }
+  const std::filesystem::path store =
+      on_disk ? store_folder(config, *run.folder, world.rank()) : std::filesystem::path();
+  if (run.folder)
+    if (const std::string note = settle_store(stood, *run.folder, store, world.rank()); !note.empty())
+      progress.say(note);
+  if (first && on_disk) write_store_record(*run.folder, store);
   if (first && plan.placement.streams_any()) say_all(progress, plan_lines(planned, plan));
   // Only rank 0's store is written after the trajectory is on the disk, and outlives the run.
-  PlacedModel placed(config, model, plan, config.precision.compute,
-                     on_disk ? store_folder(config, *run.folder, world.rank()) : std::filesystem::path(),
+  PlacedModel placed(config, model, plan, config.precision.compute, store,
                      first ? run.records_found() : std::span<const StepRecord>(), stop.told_to(progress, world));
   Engine& engine = placed.engine();
   stop.check(world);
@@ -269,7 +276,10 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
     files.trajectory->check_in_place();
     write_summary(folder, training, placed, theta_digest, evaluations, ranks, job.places());
   });
-  if (!config.memory.keep_store) placed.remove_store();  // the engine's end
+  if (!config.memory.keep_store) {
+    placed.remove_store();  // the engine's end
+    if (first && on_disk) remove_store_record(folder);
+  }
 
   // 8. What became of it, and the command that goes on from here.
   on_first(world, [&] {

@@ -64,6 +64,9 @@ public:
   static std::uint64_t disk_bytes(const ChunkTable& table, int spare_slots);
   /// The room for such a store in a folder, which need not exist.
   static FileRoom room(const std::filesystem::path& folder, const ChunkTable& table, int spare_slots);
+  /// Whether a store, or the beginning of one, stands in a folder; and the bytes that it takes there.
+  static bool stands_in(const std::filesystem::path& folder);
+  static std::uint64_t bytes_in(const std::filesystem::path& folder);
   /// Throws the Error (file) that opening a store there would for lack of room.
   static void check_room(const std::filesystem::path& folder, const FileRoom& room);
   /// Memory that it takes for its transfers.

@@ -88,6 +88,17 @@ FileRoom BlockFile::room(const fs::path& folder, const ChunkTable& table, int sp
   return file_room(folder / data_name, disk_bytes(table, spare_slots));
 }
 
+bool BlockFile::stands_in(const fs::path& folder) {
+  std::error_code none;
+  return fs::is_regular_file(folder / data_name, none);
+}
+
+std::uint64_t BlockFile::bytes_in(const fs::path& folder) {
+  std::error_code none;
+  const std::uintmax_t bytes = fs::file_size(folder / data_name, none);
+  return none ? 0 : bytes;
+}
+
 void BlockFile::check_room(const fs::path& folder, const FileRoom& room) {
   if (!room.enough()) refuse_for_space(folder / data_name, room, remedy);
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,67 @@ TEST(DiskTier, goes_on_after_kills_with_the_digest_of_an_uninterrupted_run) {
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_EQ(project.summary("run")["theta_digest"], whole["theta_digest"]);
   EXPECT_EQ(project.summary("run")["trajectory_digest"], whole["trajectory_digest"]);
+}
+
+/// The names of what is in a folder.
+std::set<std::string> names_in(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
+  return names;
+}
+
+class MovedRun : public StoreOnDisk {
+protected:
+  MovedRun() {
+    take_three_steps();
+    EXPECT_EQ(names_in(project_.path("scratch")).size(), 1U);
+  }
+  ProgramResult resume_in(const std::string& run, Words sets = {}) {
+    sets.emplace_back("checkpoint/time limit=none");
+    const ProgramResult result = project_.run(train_words(run + "/deck.yaml", sets, {"--resume", "auto"}));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(project_.summary(run).at("theta_digest"), whole_.at("theta_digest"));
+    return result;
+  }
+};
+
+TEST_F(MovedRun, takes_its_store_along) {
+  const std::string was = *names_in(project_.path("scratch")).begin();
+  fs::copy(project_.path("run"), project_.path("copy"));
+  resume_in("copy");  // with a store of its own, made anew
+  fs::rename(project_.path("run"), project_.path("moved"));
+  const ProgramResult resumed = resume_in("moved");
+  EXPECT_NE(resumed.out.find("note     this run's store is moved from " + project_.path("scratch/" + was).string()),
+            std::string::npos)
+      << resumed.out;
+  EXPECT_LT(project_.summary("moved").at("bytes_written"), project_.summary("copy").at("bytes_written"));
+  EXPECT_EQ(names_in(project_.path("scratch")), std::set<std::string>());
+  EXPECT_FALSE(fs::exists(project_.path("moved/store.path")));
+}
+
+TEST_F(MovedRun, takes_its_store_to_another_scratch_folder) {
+  resume_in("run", {"memory/scratch folder=other"});
+  EXPECT_EQ(names_in(project_.path("scratch")), std::set<std::string>());
+  EXPECT_EQ(names_in(project_.path("other")), std::set<std::string>());
+}
+
+TEST_F(MovedRun, leaves_its_store_to_the_run_that_it_is_a_copy_of) {
+  const std::set<std::string> stores = names_in(project_.path("scratch"));
+  fs::copy(project_.path("run"), project_.path("copy"));
+  resume_in("copy");
+  EXPECT_EQ(names_in(project_.path("scratch")), stores);
+  resume_in("run");
+  EXPECT_LT(project_.summary("run").at("bytes_written"), project_.summary("copy").at("bytes_written"));
+  EXPECT_EQ(names_in(project_.path("scratch")), std::set<std::string>());
+}
+
+TEST_F(MovedRun, says_where_a_store_is_left_that_it_needs_no_more) {
+  const fs::path store = project_.path("scratch") / *names_in(project_.path("scratch")).begin();
+  const ProgramResult resumed = resume_in("run", {"memory/host budget=auto"});
+  EXPECT_NE(resumed.out.find("is left in " + store.string() + ": it is not used any more; remove it"),
+            std::string::npos)
+      << resumed.out;
+  EXPECT_TRUE(fs::exists(store));
 }
 
 /// Of a model in a folder, whose weights may be changed.
