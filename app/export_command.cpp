@@ -42,7 +42,7 @@ ExitCode export_command(const ExportOptions& options) {
     throw Error(ExitCode::usage, fmt::format("--step {}: {} has {} step{}; accepted: 0 to {}", *options.step,
                                              file.string(), last, last == 1 ? "" : "s", last));
   const auto step = static_cast<std::uint32_t>(options.step.value_or(last));
-  if (fs::exists(options.output))
+  if (std::error_code none; fs::exists(fs::symlink_status(options.output, none)))  // a link to nothing too
     throw Error(ExitCode::usage, fmt::format("--output: {} exists already", options.output.string()));
   if (const fs::path parent = fs::absolute(options.output / "").parent_path().parent_path(); !fs::is_directory(parent))
     throw Error(ExitCode::usage, fmt::format("--output: there is no folder {} to write {} into; make it first",

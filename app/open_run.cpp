@@ -2,6 +2,7 @@
 #include "app/open_run.hpp"
 
 #include "app/resume.hpp"
+#include "core/error.hpp"
 #include "io/output_file.hpp"
 
 #include <fmt/format.h>
@@ -22,6 +23,19 @@ void remove_summary(const RunFolder& folder) {
   if (fs::is_regular_file(folder.summary(), error)) fs::remove(folder.summary(), error);
 }
 
+/// Says what is wrong with a summary that is not this run's end. One without a trajectory is of a run that nobody can
+/// go on with, and whose models a new one would replace: Error (usage).
+void check_summary(const RunFolder& folder, const OpenRun& run, Progress& progress) {
+  const std::optional<std::string> problem = summary_problem(folder, run.steps_done());
+  if (problem && !run.found)
+    throw Error(ExitCode::usage,
+                fmt::format("{}: it tells of a run, but {} is not there: this run cannot be gone on with. Bring that "
+                            "file back, or remove this one to begin a new run in its folder",
+                            folder.summary().string(), folder.trajectory().filename().string()));
+  if (problem && !problem->empty())
+    progress.say(fmt::format("note     {}: it is no end of this run, and goes when the run goes on", *problem));
+}
+
 }  // namespace
 
 RunConfig for_resume(const TrainOptions& options, RunConfig config) {
@@ -36,13 +50,19 @@ OpenRun find_run(const TrainOptions& options, const RunConfig& config, Progress&
     check_no_run(config);
     return run;
   }
-  run.folder = existing_run_folder(config, options.deck.deck);
+  const ExistingRun existing = existing_run_folder(config, options.deck.deck);
+  run.folder = existing.folder;
+  for (const fs::path& path : existing.passed_over)
+    progress.say(fmt::format("note     {} is {} and is passed over", path.string(),
+                             fs::is_directory(path) ? "empty" : "no folder"));
   if (run.folder) {
+    check_run_files(*run.folder);
     run.lock = std::make_unique<RunLock>(*run.folder);
     if (run.lock->problem().empty()) remove_leftovers(*run.folder);
     if (fs::exists(run.folder->trajectory())) run.found = read_trajectory(run.folder->trajectory());
   }
   if (run.found) check_same_mathematics(run.found->header, config, run.folder->trajectory());
+  if (run.folder) check_summary(*run.folder, run, progress);
   if (is_finished(run, config.zo.steps)) return run;
   progress.say(run.found ? fmt::format("resuming {}, which has {} step{}", run.folder->path.string(), run.steps_done(),
                                        run.steps_done() == 1 ? "" : "s")
@@ -51,14 +71,16 @@ OpenRun find_run(const TrainOptions& options, const RunConfig& config, Progress&
 }
 
 bool is_finished(const OpenRun& run, std::uint32_t steps) {
-  if (!run.folder) return false;
-  if (!run.found) return ended_well(*run.folder, std::nullopt);
+  if (!run.found) return false;
   // With a constant learning rate a finished run's deck may ask for more steps than were done.
   return ended_well(*run.folder, run.steps_done()) && run.steps_done() >= steps;
 }
 
 const RunFolder& make_folder(OpenRun& run, const TrainOptions& options, const RunConfig& config) {
-  if (!run.folder) run.folder = new_run_folder(config, options.deck.deck);
+  if (!run.folder) {
+    run.folder = new_run_folder(config, options.deck.deck);
+    check_run_files(*run.folder);
+  }
   if (!run.lock) run.lock = std::make_unique<RunLock>(*run.folder);
   return *run.folder;
 }

@@ -32,7 +32,8 @@ struct OpenRun {
 RunConfig for_resume(const TrainOptions& options, RunConfig config);
 
 /// With --resume the run to go on with, where there is one; says which. Throws Error (usage) where another process
-/// works on it, the deck has other mathematics, or, without --resume, the deck's folder holds a run.
+/// works on it, the deck has other mathematics, a summary stands there without a trajectory, or, without --resume, the
+/// deck's folder holds a run.
 OpenRun find_run(const TrainOptions& options, const RunConfig& config, Progress& progress);
 
 /// Whether all of the deck's steps are done and the summary is written.

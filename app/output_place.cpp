@@ -61,6 +61,16 @@ void check_trace_place(const RunConfig& config) {
   if (run.path != config.output.folder) check_parent(kind, file);  // that one the run makes
 }
 
+/// A folder that is to be made or is one: not a file, nor a link to nothing.
+void check_folder_place(const char* key, const fs::path& folder) {
+  std::error_code none;
+  if (folder.empty() || fs::is_directory(folder, none)) return;
+  if (fs::exists(folder, none)) refuse(key, fmt::format("{} is no folder; name one", folder.string()));
+  if (fs::is_symlink(folder, none))
+    refuse(key, fmt::format("{} is a link to {}, which is not there; make that folder, or name another one",
+                            folder.string(), fs::read_symlink(folder, none).string()));
+}
+
 }  // namespace
 
 bool lies_within(const fs::path& path, const fs::path& folder) {
@@ -70,6 +80,7 @@ bool lies_within(const fs::path& path, const fs::path& folder) {
 
 void check_scratch_place(const RunConfig& config) {
   const fs::path &scratch = config.memory.scratch_folder, &model = config.model.folder;
+  check_folder_place("memory/scratch folder", scratch);
   if (!scratch.empty() && !model.empty() && lies_within(scratch, model))
     refuse("memory/scratch folder",
            fmt::format("{} lies in the model's folder {}; name one outside", scratch.string(), model.string()));
@@ -77,6 +88,7 @@ void check_scratch_place(const RunConfig& config) {
 
 void check_output_place(const RunConfig& config) {
   check_scratch_place(config);
+  check_folder_place("output/folder", config.output.folder);
   check_trace_place(config);
   const fs::path &model = config.model.folder, output = output_folder(config);
   if (model.empty()) return;

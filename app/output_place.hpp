@@ -15,10 +15,10 @@ namespace distzo2 {
 bool lies_within(const std::filesystem::path& path, const std::filesystem::path& folder);
 
 /// Throws Error (usage) where the deck's run would write into its model's folder or a folder that holds it, or among
-/// its data; or its timeline over something else.
+/// its data; or its timeline over something else; or where a file, or a link to nothing, stands in its folder's place.
 void check_output_place(const RunConfig& config);
 
-/// Throws Error (usage) where `memory/scratch folder` lies in the model's folder.
+/// Throws Error (usage) where `memory/scratch folder` lies in the model's folder, or is none.
 void check_scratch_place(const RunConfig& config);
 
 /// A file that a command writes, in place of an older one of its kind.

@@ -38,13 +38,24 @@ RunFolder new_run_folder(const RunConfig& config, const std::filesystem::path& d
 /// The run whose resolved deck this is: the deck.yaml beside a trajectory.
 std::optional<RunFolder> run_of_deck(const std::filesystem::path& deck);
 
-/// The folder that `--resume auto` goes on in: `output/folder`, else the newest runs/<deck name>-<NNN>; none where
-/// there is no such folder yet.
-std::optional<RunFolder> existing_run_folder(const RunConfig& config, const std::filesystem::path& deck);
+/// The folder that `--resume auto` goes on in: `output/folder`, else the newest runs/<deck name>-<NNN> that is a folder
+/// with something in it; none where there is no such folder yet.
+struct ExistingRun {
+  std::optional<RunFolder> folder;
+  std::vector<std::filesystem::path> passed_over;  // newer ones that are no folders, or empty
+};
+ExistingRun existing_run_folder(const RunConfig& config, const std::filesystem::path& deck);
 
-/// Whether a run is at its end: it left a summary, of as many steps as its trajectory has now (none: there is no
-/// trajectory any more). An empty file is no summary, nor is a folder of that name.
-bool ended_well(const RunFolder& folder, std::optional<std::uint64_t> steps_done);
+/// Throws Error (file) where something else than a file stands in the place of one of the run's files: a pipe would be
+/// waited for, and a folder is found too late.
+void check_run_files(const RunFolder& folder);
+
+/// What keeps summary.json from being the end of a run whose trajectory has so many steps; an empty text: it is that
+/// end. None: there is no summary.
+std::optional<std::string> summary_problem(const RunFolder& folder, std::uint64_t steps_done);
+
+/// Whether a run is at its end: it left a summary, of as many steps as its trajectory has now.
+bool ended_well(const RunFolder& folder, std::uint64_t steps_done);
 
 /// Whether a process works in this folder now, as far as its lock tells. It is looked at, not taken: a run that starts
 /// at this moment is not disturbed.

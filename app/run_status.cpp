@@ -67,6 +67,7 @@ RunStatus read_run_status(const RunFolder& folder, const Trajectory& trajectory)
   status.best = best_on_dev(evaluations);
 
   // 3. Whether it is at its end.
+  status.summary_problem = summary_problem(folder, status.steps_done).value_or("");
   if (ended_well(folder, status.steps_done)) {
     const nlohmann::json summary = read_json_file(folder.summary());
     status.commit = JsonObject(summary, folder.summary().string()).string_or("git_hash", "");
@@ -87,6 +88,7 @@ std::vector<std::string> status_lines(const RunStatus& s) {
     lines.push_back(fmt::format("best       step {} on dev: accuracy {:.4f}, loss {:.4f}", s.best->step,
                                 s.best->result.accuracy, s.best->result.loss));
   if (!s.commit.empty()) lines.push_back("commit     " + s.commit);
+  if (!s.summary_problem.empty()) lines.push_back("note       " + s.summary_problem);
   return lines;
 }
 
@@ -98,7 +100,8 @@ nlohmann::ordered_json status_object(const RunStatus& s) {
           {"first", evaluation_object(s.first)},
           {"last", evaluation_object(s.last)},
           {"best", evaluation_object(s.best)},
-          {"commit", text_or_null(s.commit)}};
+          {"commit", text_or_null(s.commit)},
+          {"summary_problem", text_or_null(s.summary_problem)}};
 }
 
 }  // namespace distzo2

@@ -21,7 +21,8 @@ struct RunStatus {
   std::string model;                              // folder or shape, as the run's deck has it; empty as above
   std::optional<RecordedEvaluation> first, last;  // of the set that the summary reports, or the dev set until then
   std::optional<RecordedEvaluation> best;         // on the dev set
-  std::string commit;                             // empty until the run is finished: the summary names it
+  std::string summary_problem;  // why summary.json is no end of the run; empty: there is none, or it is
+  std::string commit;           // empty until the run is finished: the summary names it
 };
 
 RunStatus read_run_status(const RunFolder& folder, const Trajectory& trajectory);

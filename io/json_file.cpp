@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "io/fail.hpp"
+#include "io/regular_file.hpp"
 
 namespace distzo2 {
 
@@ -142,17 +143,8 @@ std::string shown(const json& v) {
 }  // namespace
 
 std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes) {
+  expect_regular_file(path);
   std::error_code ec;
-  const auto status = std::filesystem::status(path, ec);
-  if (ec && status.type() == std::filesystem::file_type::none) {
-    fail(fmt::format("{}: cannot be read: {}", path.string(), ec.message()));
-  }
-  if (!std::filesystem::exists(status)) {
-    fail(fmt::format("{}: no such file", path.string()));
-  }
-  if (!std::filesystem::is_regular_file(status)) {
-    fail(fmt::format("{}: not a regular file", path.string()));
-  }
   const std::uintmax_t size = std::filesystem::file_size(path, ec);
   if (ec) {
     fail(fmt::format("{}: cannot be read: {}", path.string(), ec.message()));

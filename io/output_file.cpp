@@ -58,8 +58,13 @@ OutputFile OutputFile::beside(const fs::path& target) {
 }
 
 OutputFile::OutputFile(const fs::path& path) : path_(path) {
-  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  // A pipe that nobody reads would be waited for; later writes to one may wait.
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
   if (fd_ < 0) {
+    fail(path_, errno == ENXIO ? "cannot be written, as nobody reads it" : "cannot be created", errno);
+  }
+  const int flags = ::fcntl(fd_, F_GETFL);
+  if (flags < 0 || ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK) != 0) {
     fail(path_, "cannot be created", errno);
   }
 }
@@ -162,7 +167,7 @@ void sync_folder(const fs::path& folder) {
 
 void replace_folder(const fs::path& from, const fs::path& to) {
   std::error_code ec;
-  if (fs::exists(to, ec)) {
+  if (fs::exists(fs::symlink_status(to, ec))) {  // a link to nothing stands there too
     // Swapping leaves a whole folder at `to` at every moment; where the file system cannot, there is a short gap.
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
       sync_folder(parent_of(to));

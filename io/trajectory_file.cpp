@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/signals_blocked.hpp"
 #include "io/output_file.hpp"
+#include "io/regular_file.hpp"
 #include "io/trajectory_format.hpp"
 
 #include <fcntl.h>
@@ -31,6 +32,7 @@ constexpr std::uintmax_t size_limit = std::uintmax_t{16} << 30;
 }  // namespace
 
 Trajectory read_trajectory(const std::filesystem::path& path) {
+  expect_regular_file(path);
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be read: {}", path.string(), error.message()));

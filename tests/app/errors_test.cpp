@@ -275,7 +275,7 @@ TEST(Errors, of_output_folders_leave_what_is_there) {
                   {"output/folder", "data/train.tsv"});
   project.write("file", "");
   expect_one_line(project.train({"output/folder=file/run"}), 3, {"file/run"});
-  expect_one_line(project.train({"output/folder=file"}), 3, {"file"});
+  expect_one_line(project.train({"output/folder=file"}), 2, {"output/folder", "file is no folder"});
   expect_one_line(project.train({"output/folder=/proc/run"}), 3, {"/proc/run"});
 }
 
