@@ -158,21 +158,23 @@ void BlockFile::create(std::uint64_t slots, Storage storage) {
   for (std::uint64_t i = slots; i-- > 0;) free_.push_back(static_cast<std::int64_t>(i));
 }
 
-void BlockFile::check_identity(Storage storage) const {
+void BlockFile::check_identity(Storage storage) const try {
   const fs::path path = folder_ / header_name;
   const nlohmann::json json = read_json_file(path, {.max_bytes = 65536});
   const JsonObject header(json, path.string());
-  const std::int64_t format = header.integer("format");
-  if (format != format_version)
-    header.refuse("format", fmt::format("this program reads format {}; remove the folder", format_version));
+  if (header.integer("format") != format_version)
+    header.refuse("format", fmt::format("this program reads format {}", format_version));
   const std::array<std::array<std::string, 3>, 3> expected{{{"storage", storage_name(storage), "storage precision"},
                                                             {"identity", hex(identity_), "model or run"},
                                                             {"chunk_table", hex(table_digest_), "shape of model"}}};
   for (const auto& [key, value, what] : expected)
     if (header.string(key) != value)
-      header.refuse(key, fmt::format("{} was expected: the store is of another {}; remove {} or name another folder by "
-                                     "the deck's key memory/scratch folder",
-                                     value, what, folder_.string()));
+      header.refuse(key, fmt::format("{} was expected: the store is of another {}", value, what));
+} catch (const Error& error) {
+  throw Error(error.code(),
+              fmt::format("{}; remove {}, of which nothing is lost: a store is made again from the base model and the "
+                          "run's trajectory. Or name another folder by the deck's key memory/scratch folder",
+                          error.what(), folder_.string()));
 }
 
 void BlockFile::open(std::uint64_t slots, const BlockFileOptions& options) {

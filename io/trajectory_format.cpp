@@ -200,12 +200,14 @@ Trajectory decode_trajectory(std::string_view bytes, const std::string& name) {
   const auto length = in.take<std::uint32_t>();
   if (in.good() && (version < oldest_version || version > newest_version))
     throw bad(fmt::format("format version {}; this program reads {} to {}", version, oldest_version, newest_version));
+  constexpr const char* lost =
+      ": without it none of the records can be used. A copy of the file is needed, or a new run in another folder";
   if (!in.good() || length > header_limit || in.rest().size() < length + sizeof(std::uint64_t))
-    throw bad("the header is cut short");
+    throw bad(std::string("the header is cut short") + lost);
   const std::size_t start = bytes.size() - in.rest().size() + length + sizeof(std::uint64_t);
   Taker seal(bytes.substr(start - sizeof(std::uint64_t)));
   if (seal.take<std::uint64_t>() != hash(bytes.substr(0, start - sizeof(std::uint64_t))))
-    throw bad("the header's checksum does not fit");
+    throw bad(std::string("the header's checksum does not fit") + lost);
   Trajectory found;
   found.header = decode_header(in.rest().substr(0, length), version, name);
   found.whole_bytes = start;
@@ -221,7 +223,11 @@ Trajectory decode_trajectory(std::string_view bytes, const std::string& name) {
     if (!intact(record, size)) {
       for (std::string_view after = rest; after.size() > size; after.remove_prefix(size))
         if (intact(after.substr(size, size), size))
-          throw bad(fmt::format("record {}: its checksum does not fit", number));
+          throw bad(
+              fmt::format("record {}: its checksum does not fit. Whole are the {} step{} before it; those after it "
+                          "cannot be used without it. Bring back a copy of the file, or cut this one to its first "
+                          "{} bytes (truncate -s): a resume then does the later steps again",
+                          number, found.steps.size(), found.steps.size() == 1 ? "" : "s", found.whole_bytes));
       found.torn = true;
       break;
     }

@@ -238,11 +238,26 @@ TEST(BlockFile, refuses_a_store_of_something_else) {
   expect_contains(message, "store.json: key \"identity\" is \"0000000000000017\"");
   expect_contains(message, "0000000000000018 was expected: the store is of another model or run");
   expect_contains(message, "memory/scratch folder");
+  expect_contains(message, "remove " + (folder / "store").string());
   message = file_error([&] { open_store(folder / "store", table_of({{4000}}), {.identity = 0x17}); });
   expect_contains(message, "another shape of model");
   message = file_error([&] { BlockFile(folder / "store", table, Storage::fp32, {.identity = 0x17}); });
   expect_contains(message, "another storage precision");
   EXPECT_NO_THROW(open_store(folder / "store", table, {.identity = 0x17}));
+}
+
+TEST(BlockFile, says_what_to_do_about_a_header_that_is_damaged) {
+  const TemporaryFolder folder;
+  const ChunkTable table = table_of({{4096}});
+  { open_store(folder / "store", table); }
+  for (const char* text : {"", "{", "[]", "{}", R"({"format": "2"})", R"({"format": 2})", R"({"format": 1})"}) {
+    std::ofstream(folder / "store/store.json") << text;
+    const std::string message = file_error([&] { open_store(folder / "store", table); });
+    expect_contains(message, "store/store.json: ");
+    expect_contains(message, "; remove " + (folder / "store").string() + ", of which nothing is lost");
+  }
+  fs::remove_all(folder / "store");  // as it says
+  EXPECT_NO_THROW(open_store(folder / "store", table));
 }
 
 TEST(BlockFile, refuses_a_second_user) {
