@@ -77,6 +77,24 @@ double positive(const JsonObject& object, const char* key) {
   return v;
 }
 
+/// What is added to a mean square, in fp32 too: published models have 1e-6 or 1e-5.
+double norm_epsilon(const JsonObject& config, const char* key) {
+  const double v = config.number(key);
+  if (v < 1e-30 || v > 1.0) {
+    config.refuse(key, "a number from 1e-30 to 1 was expected");
+  }
+  return v;
+}
+
+/// Angles fall with powers of it: 10000 in the first models, 500000 and more in later ones.
+double rope_base(const JsonObject& object) {
+  const double v = object.number("rope_theta");
+  if (v <= 1.0 || v > 1e12) {
+    object.refuse("rope_theta", "a number above 1 and up to 1e12 was expected");
+  }
+  return v;
+}
+
 /// `rope_scaling` of older files, `rope_parameters` of newer ones.
 RopeConfig parse_rope(const JsonObject& config, const JsonObject& rope, double theta) {
   for (const auto& [key, value] : rope.raw().items()) {
@@ -88,7 +106,7 @@ RopeConfig parse_rope(const JsonObject& config, const JsonObject& rope, double t
     rope.refuse("partial_rotary_factor", "only 1 is implemented");
   }
   RopeConfig result;
-  result.theta = rope.has("rope_theta") ? positive(rope, "rope_theta") : theta;
+  result.theta = rope.has("rope_theta") ? rope_base(rope) : theta;
   const char* type_key = rope.has("rope_type") ? "rope_type" : "type";
   const std::string type = rope.string_or(type_key, "default");
   if (rope.string_or("type", type) != type) {
@@ -125,7 +143,7 @@ bool same_rope(const RopeConfig& a, const RopeConfig& b) {
 RopeConfig read_rope(const JsonObject& config) {
   const bool newer = config.has("rope_parameters");
   RopeConfig rope;
-  const double theta = config.has("rope_theta") ? positive(config, "rope_theta") : rope.theta;
+  const double theta = config.has("rope_theta") ? rope_base(config) : rope.theta;
   rope.theta = theta;
   if (newer) {
     rope = parse_rope(config, config.object("rope_parameters"), theta);
@@ -158,7 +176,7 @@ void read_opt(const JsonObject& config, ModelConfig& m) {
 void read_llama_like(const JsonObject& config, ModelConfig& m) {
   demand_string(config, "hidden_act", "silu");
   m.ffn = config.integer("intermediate_size", 1, max_ffn);
-  m.norm_eps = config.has("rms_norm_eps") ? positive(config, "rms_norm_eps") : 1e-6;
+  m.norm_eps = config.has("rms_norm_eps") ? norm_epsilon(config, "rms_norm_eps") : 1e-6;
   m.tied_head = config.boolean_or("tie_word_embeddings", false);
   m.rope = read_rope(config);
   if (m.family == FamilyKind::llama) {

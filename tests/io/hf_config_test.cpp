@@ -212,7 +212,19 @@ TEST(HfConfig, refuses_dimensions_that_are_out_of_bounds_or_do_not_fit) {
   expect_contains(refusal(llama_31_8b, {{"num_attention_heads", 24}}), "a divisor of hidden_size, 4096");
   expect_contains(refusal(llama_31_8b, {{"head_dim", 127}}), "even number");
   expect_contains(refusal(llama_31_8b, {{"head_dim", 1 << 20}}), "more than the 1048576");
-  expect_contains(refusal(llama_31_8b, {{"rms_norm_eps", 0}}), "above 0");
+}
+
+TEST(HfConfig, refuses_numbers_that_no_model_has) {
+  for (const json& value : {json(0), json(-1e-5), json(1e-31), json(1.5), json(1e300), json("1e-5")})
+    expect_contains(refusal(llama_31_8b, {{"rms_norm_eps", value}}),
+                    "\"rms_norm_eps\" is " + value.dump() + "; a number");
+  for (const json& value : {json(0), json(-500000.0), json(1), json(0.5), json(1e13), json(true)}) {
+    expect_contains(refusal(llama_31_8b, {{"rope_theta", value}}), "\"rope_theta\" is " + value.dump() + "; a number");
+    expect_contains(refusal(qwen3_06b, {{"rope_theta", nullptr}, {"rope_parameters", {{"rope_theta", value}}}}),
+                    "\"rope_parameters.rope_theta\" is " + value.dump() + "; a number");
+  }
+  expect_contains(refusal(llama_31_8b, {{"rms_norm_eps", 2}}), "a number from 1e-30 to 1 was expected");
+  expect_contains(refusal(llama_31_8b, {{"rope_theta", 1}}), "a number above 1 and up to 1e12 was expected");
 }
 
 TEST(HfConfig, names_a_folder_or_file_that_is_missing) {
