@@ -148,6 +148,7 @@ LoadedData load_data(const RunConfig& config, const ModelConfig& model, Sets set
     return random_token_data(section, model);
   }
   LoadedData data{read_task(section.task), Tokenizer::from_folder(config.model.folder), {}, {}, {}, {}, {}};
+  data.tokenizer->check_ids(model.vocab);
   data.objective = config.zo.objective.value_or(data.task.objective);
   if (section.leading_token.kind == LeadingToken::Kind::id && section.leading_token.id >= model.vocab)
     throw Error(ExitCode::usage,

@@ -26,6 +26,7 @@ struct Tokenizer::Parts {
   AddedTokens added;
   std::optional<std::int32_t> bos;
   std::uint64_t digest = 0;
+  std::string vocabulary = {};  // where it stands, for messages
 
   std::optional<std::int32_t> id_of(std::string_view token) const {
     const auto id = added.id(token);
@@ -79,6 +80,7 @@ Tokenizer::Parts Tokenizer::from_tokenizer_json(const std::filesystem::path& fol
   parts.added = AddedTokens(std::move(added), parts.bpe, parts.normalizer, path.string());
   parts.set_bos(read_tokenizer_config(folder, nullptr), leading_token(file), path.string());
   parts.set_digest(json.dump());
+  parts.vocabulary = path.string() + ": key \"model.vocab\"";
   return parts;
 }
 
@@ -108,6 +110,7 @@ Tokenizer::Parts Tokenizer::from_vocabulary_files(const std::filesystem::path& f
                            token.rstrip, token.normalized);
   }
   parts.set_digest(content + implied.dump());
+  parts.vocabulary = vocab.string();
   return parts;
 }
 
@@ -149,6 +152,16 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids) const {
     }
   }
   return parts_->decoder.apply(std::move(tokens));
+}
+
+void Tokenizer::check_ids(std::int64_t rows) const {
+  for (std::int64_t id = rows; id < parts_->bpe.end_id(); ++id)
+    if (const auto token = parts_->bpe.token(static_cast<std::int32_t>(id)); token && !parts_->added.id(*token))
+      throw Error(
+          ExitCode::file,
+          fmt::format("{}: token id {} (\"{}\") is outside the model's {} embedding rows; accepted: ids from 0 to "
+                      "{}; the tokenizer and the model do not belong together",
+                      parts_->vocabulary, id, *token, rows, rows - 1));
 }
 
 std::optional<std::int32_t> Tokenizer::bos() const {

@@ -31,6 +31,10 @@ public:
   /// Special tokens included; ids that no token has are left out, ill-formed bytes become U+FFFD.
   std::string decode(std::span<const std::int32_t> ids) const;
 
+  /// Throws Error (file) where the vocabulary has ids that a model of so many embedding rows lacks. Tokens that were
+  /// added to it may: a padding token often does, and only a text that holds one is wrong.
+  void check_ids(std::int64_t rows) const;
+
   /// The token that the folder puts in front of a text (OPT, Llama), or nothing (Qwen, SmolLM2).
   std::optional<std::int32_t> bos() const;
   /// Equal for equal tokenizers: XXH3-64 of the files' contents and the leading token.

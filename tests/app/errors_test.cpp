@@ -249,6 +249,20 @@ TEST(Errors, of_a_tokenizer_with_more_tokens_than_the_model_has) {
     change_file(project, "task.json", "yes", "y:es");
     expect_refused(project, 3, {"token id 96", "96"});
   }
+  const TinyProject project;  // no text here holds the character
+  change_file(project, "model/tokenizer.json", "\"@\":32", "\"@\":96");
+  expect_refused(project, 3,
+                 {"tokenizer.json: key \"model.vocab\": token id 96 (\"@\")", "96 embedding rows", "ids from 0 to 95"});
+}
+
+TEST(Errors, of_added_tokens_that_the_model_lacks_are_of_texts_that_hold_one) {
+  const TinyProject project;  // as a padding token that was added later
+  change_file(project, "model/tokenizer.json", "\"added_tokens\":[]",
+              R"("added_tokens":[{"id":96,"content":"<pad>","special":true}])");
+  project.trained();
+  change_file(project, "test.tsv", "row 52", "<pad> 52");
+  fs::remove_all(project.path("run"));
+  expect_refused(project, 3, {"test.tsv", "token id 96", "96 embedding rows"});
 }
 
 TEST(Errors, of_output_folders_leave_what_is_there) {
