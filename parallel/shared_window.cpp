@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -43,6 +44,12 @@ std::string lack_of_space(const std::string& folder, std::size_t bytes, bool cho
   struct statvfs fs {};
   if (::statvfs(folder.c_str(), &fs) != 0)
     return chosen ? problem_of(folder, std::strerror(errno)) : std::string();  // then the MPI library speaks
+  struct rlimit largest {};
+  if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur != RLIM_INFINITY && largest.rlim_cur < bytes)
+    return "the largest file that a rank may write (ulimit -f) has " +
+           short_size(static_cast<double>(largest.rlim_cur)) +
+           ", but the copy of the parameters that the ranks of a node share takes " +
+           short_size(static_cast<double>(bytes)) + "; raise it, or set parallel/slices: off (a copy a rank)";
   const double free = static_cast<double>(fs.f_bavail) * static_cast<double>(fs.f_frsize);
   if (free >= static_cast<double>(bytes)) return {};
   const std::string has = folder + " has " + short_size(free) +
@@ -193,18 +200,18 @@ std::shared_ptr<std::byte> SharedWindow::allocate(const std::string& label, std:
 }
 
 void SharedWindow::still_waiting(int owner, double seconds) {
-  const std::string name = "rank " + std::to_string(names_[static_cast<std::size_t>(owner)]);
+  const auto name = [&] { return "rank " + std::to_string(names_[static_cast<std::size_t>(owner)]); };
   if (std::atomic_ref(ended(owner)).load(std::memory_order_acquire) == 0)
     end_seen_at_s_ = -1;
   else if (end_seen_at_s_ < 0 || end_seen_at_s_ > seconds)
     end_seen_at_s_ = seconds;
   else if (seconds - end_seen_at_s_ > seconds_to_end_the_job)
-    throw Error(ExitCode::rank_failed, name + " has failed, and its slices of the parameters will not come");
+    throw Error(ExitCode::rank_failed, name() + " has failed, and its slices of the parameters will not come");
   if (timeout_s_ > 0 && seconds > timeout_s_) {
     std::array<char, 32> text{};
     std::snprintf(text.data(), text.size(), "%g s", timeout_s_);
     throw Error(ExitCode::rank_failed,
-                name +
+                name() +
                     " has kept the other ranks of its node waiting for its slices of the parameters for longer than "
                     "parallel/timeout: " +
                     text.data());
