@@ -259,6 +259,7 @@ void import_weights(ParameterStore& store, const WeightSource& weights, const Bl
     for (const int c : chunks) done += store.chunks().chunks[static_cast<std::size_t>(c)].bytes;
     if (progress) progress(done, total);
   }
+  store.imported();
 }
 
 std::unique_ptr<Engine> load_engine(const std::filesystem::path& folder, const UpdateRule& rule, Compute compute,

@@ -72,7 +72,8 @@ void read_indices(const WeightSource& weights, const TensorTable& table, const C
                   std::span<float> out);
 
 /// Fills the store, rounded to its storage precision, a chunk a thread at a time; what `disk` holds already is left as
-/// it is. `progress` (bytes done, bytes in all) is called now and then from the calling thread.
+/// it is. Of parameters that ranks share each fills its part: by all of them. `progress` (bytes done, bytes in all) is
+/// called now and then from the calling thread.
 void import_weights(ParameterStore& store, const WeightSource& weights, const BlockStorage* disk = nullptr,
                     const std::function<void(std::uint64_t, std::uint64_t)>& progress = nullptr);
 

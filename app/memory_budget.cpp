@@ -75,7 +75,7 @@ std::string host_budget_note(const RunConfig& config, const MemorySources& sourc
 
 MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const TensorTable& table, const LoadedData& data,
                     int threads, const MemorySources& sources, std::optional<std::uint64_t> free_device_bytes,
-                    int ranks_of_node) {
+                    int ranks_of_node, bool shared) {
   const auto [step, evaluation] = largest_passes(config, data);
   Workload work;
   work.model = model;
@@ -86,6 +86,7 @@ MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const Ten
                 std::max(step.terms, evaluation.terms)};
   work.directions = static_cast<int>(config.zo.directions);
   work.threads = threads;
+  work.sharers = shared ? ranks_of_node : 1;
   work.store_bytes = BlockFile::memory_bytes({.callers = store_callers(threads)});
   work.tokens_looked_up = static_cast<std::uint64_t>(work.batch.tokens);
   const auto bytes = [&](const BatchShape& b) { return planned_activation_bytes(model, b, threads); };
@@ -95,11 +96,11 @@ MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const Ten
 }
 
 MemoryPlan plan_here(const RunConfig& config, const ModelConfig& model, const LoadedData& data,
-                     std::optional<std::uint64_t> free_device_bytes, int ranks_of_node) {
+                     std::optional<std::uint64_t> free_device_bytes, int ranks_of_node, bool shared) {
   if (const std::optional<DeviceInfo> device = device_info(); device && !free_device_bytes)
     free_device_bytes = device->free_bytes;
   return plan_run(config, model, tensor_table(model), data, host_concurrency(), machine_memory_sources(),
-                  free_device_bytes, ranks_of_node);
+                  free_device_bytes, ranks_of_node, shared);
 }
 
 Traffic disk_traffic_of_run(const RunConfig& config, const LoadedData& data, const MemoryPlan& plan) {

@@ -27,16 +27,18 @@ MemoryBudgets memory_budgets(const RunConfig& config, const MemorySources& sourc
 std::string host_budget_note(const RunConfig& config, const MemorySources& sources);
 
 /// Where everything of this deck's run will be, before anything is allocated. `free_device_bytes`: a device computes.
-/// An automatic host budget is divided by the ranks of the node. Throws Error (usage) for a budget that cannot hold the
-/// minimum.
+/// An automatic host budget is divided by the ranks of the node; `shared`: they keep one copy of the parameters.
+/// Throws Error (usage) for a budget that cannot hold the minimum.
 MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const TensorTable& table, const LoadedData& data,
                     int threads, const MemorySources& sources,
-                    std::optional<std::uint64_t> free_device_bytes = std::nullopt, int ranks_of_node = 1);
+                    std::optional<std::uint64_t> free_device_bytes = std::nullopt, int ranks_of_node = 1,
+                    bool shared = false);
 
 /// The same on this machine's memory, on as many threads as this process has; in a program for GPUs, on its device,
 /// whose free memory counts where none is given.
 MemoryPlan plan_here(const RunConfig& config, const ModelConfig& model, const LoadedData& data,
-                     std::optional<std::uint64_t> free_device_bytes = std::nullopt, int ranks_of_node = 1);
+                     std::optional<std::uint64_t> free_device_bytes = std::nullopt, int ranks_of_node = 1,
+                     bool shared = false);
 
 /// Threads that use a disk store at once: the lanes that read and write, and those that look rows up.
 constexpr int store_callers(int threads) {

@@ -29,7 +29,8 @@ std::function<void(std::uint64_t, std::uint64_t)> told_by(const ByteProgress& pr
 }  // namespace
 
 PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
-                         const fs::path& store, std::span<const StepRecord> records, const ByteProgress& progress) {
+                         const fs::path& store, std::span<const StepRecord> records, const ByteProgress& progress,
+                         NodeMemory* node) {
   const WeightSource weights = weight_source(config);
   const UpdateRule rule = update_rule(config);
   if (plan.disk_bytes > 0) {
@@ -59,8 +60,9 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
         }
   }
   if (plan.machine == Machine::device) device_ = make_device_memory();
-  engine_ = std::make_unique<Engine>(model, rule, compute, plan.placement, disk_.get(), UnitPipeline::Options{},
-                                     EngineDevice{device_.get(), nullptr, plan.batch, config.precision.reproducible});
+  engine_ =
+      std::make_unique<Engine>(model, rule, compute, plan.placement, disk_.get(), UnitPipeline::Options{},
+                               EngineDevice{device_.get(), nullptr, plan.batch, config.precision.reproducible}, node);
   import_weights(engine_->store(), weights, disk_.get(), told_by(progress, "importing the model"));
   if (disk_) disk_->sync();
   ::malloc_trim(0);  // chunks on their way to the disk are in nobody's plan any more

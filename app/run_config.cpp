@@ -62,6 +62,9 @@ constexpr std::array<const char*, 2> words_of(Groups) {
 constexpr std::array<const char*, 2> words_of(PertpOrder) {
   return {"pertp inner", "ddp inner"};
 }
+constexpr std::array<const char*, 2> words_of(Slices) {
+  return {"auto", "off"};
+}
 constexpr std::array<const char*, 3> words_of(WriteModels) {
   return {"auto", "always", "never"};
 }
@@ -118,6 +121,8 @@ void visit_keys(Config& c, Visit&& visit) {
   visit("parallel/pertp", c.parallel.pertp);
   visit("parallel/ddp", c.parallel.ddp);
   visit("parallel/order", c.parallel.order);
+  visit("parallel/slices", c.parallel.slices);
+  visit("parallel/shared memory folder", c.parallel.shared_memory_folder);
   visit("parallel/timeout", c.parallel.timeout_s);
   visit("parallel/consistency check every", c.parallel.check_every);
   visit("parallel/threads", c.parallel.threads);

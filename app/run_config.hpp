@@ -103,10 +103,15 @@ struct MemorySection {
   bool keep_store = false;
 };
 
+/// automatic: the ranks of a node keep one copy of the parameters where that can be.
+enum class Slices : std::uint8_t { automatic, off };
+
 struct ParallelSection {
   std::uint32_t pertp = 1;
   std::optional<std::uint32_t> ddp;  // none: the ranks that were started, divided by pertp
   PertpOrder order = PertpOrder::inner;
+  Slices slices = Slices::automatic;
+  std::filesystem::path shared_memory_folder;  // empty: the MPI library's own
   double timeout_s = 0.0;
   std::optional<std::uint32_t> check_every;  // steps; 0: at the end alone; none: as the placement allows
   std::optional<std::uint32_t> threads;      // none: what OpenMP says (OMP_NUM_THREADS, else this rank's cores)

@@ -58,7 +58,8 @@ bool RunEvaluations::at(std::uint32_t t, bool end) {
       if (t > 0 && job_.is_first()) write_best(dev);
       best_ = dev;
     }
-    record(dev);  // after best/, so that a run that is resumed between the two writes it
+    record(dev);             // after best/, so that a run that is resumed between the two writes it
+    job_.world().barrier();  // the ranks wait here for a model to be written: there is no limit to that
   }
   if (data_.test && ends && is_due(t, "test")) {
     const std::optional<EvaluationResult> result = evaluated("test", *data_.test);

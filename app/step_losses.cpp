@@ -69,6 +69,7 @@ std::optional<EvaluationResult> evaluate(Engine& engine, std::span<const Example
                                          const std::function<void(std::span<const double>)>& each) {
   EvaluationSum sum;
   std::vector<double> log_prob;
+  engine.store().update_shared();  // in the last round not every rank has a pass
   for (int begin = 0; begin < std::ssize(examples);) {
     if (!go_on(static_cast<std::size_t>(begin))) return std::nullopt;
     // 1. A pass for each rank, one after another in the order of examples.

@@ -4,6 +4,7 @@
 #include "app/loading.hpp"
 #include "app/memory_budget.hpp"
 #include "app/next_command.hpp"
+#include "app/node_plan.hpp"
 #include "app/open_run.hpp"
 #include "app/output_place.hpp"
 #include "app/placed_model.hpp"
@@ -182,7 +183,8 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   const LoadedData data = load_data(config, model, Sets::all);
   check_same_data(job, data);
   stop.check(world);
-  const MemoryPlan plan = plan_here(config, model, data, std::nullopt, job.ranks_of_node());
+  const NodePlan of_node = plan_on_node(job, config, model, data);
+  const MemoryPlan& plan = of_node.plan;
   const PlannedRun planned{config, model, table, data};
 
   // 3. The model. What goes to disk needs the run's folder; otherwise there is none before all has been read.
@@ -203,7 +205,8 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   if (first && plan.placement.streams_any()) say_all(progress, plan_lines(planned, plan));
   // Only rank 0's store is written after the trajectory is on the disk, and outlives the run.
   PlacedModel placed(config, model, plan, config.precision.compute, store,
-                     first ? run.records_found() : std::span<const StepRecord>(), stop.told_to(progress, world));
+                     first ? run.records_found() : std::span<const StepRecord>(), stop.told_to(progress, world),
+                     of_node.window.get());
   Engine& engine = placed.engine();
   stop.check(world);
 
@@ -223,6 +226,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
 
   // 5. What the run is, in a few lines, and up to where it was.
   if (first) say_all(progress, opening_lines(run, planned, plan, engine.store()));
+  if (!of_node.line.empty()) progress.say(of_node.line);
   say_all(progress, rank_lines(job));
   TimeLeft time_left(work_of(config, data));
   RunEvaluations evaluations(config, data, folder, engine, files.trajectory.get(), files.metrics, progress, signals,
@@ -230,6 +234,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   const bool goes_on = catch_up(placed, files.records, evaluations, progress, world);
   world.barrier();
   loading.reset();
+  if (of_node.window) of_node.window->set_timeout(config.parallel.timeout_s);
 
   // 6. The steps.
   LaneLog lanes(config, engine);

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/lane_trace.hpp"
+#include "core/round_up.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -71,7 +72,7 @@ public:
   /// What the fast memory holds of parameters.
   std::uint64_t fast_bytes() {
     size_buffers(p_);
-    return bytes_on(Tier::resident) + buffer_bytes() + (device_ ? 0 : gathered_bytes()) +
+    return resident_part() + buffer_bytes() + (device_ ? 0 : gathered_bytes()) +
            (p_.staging ? 0 : streaming_bytes() - covered_bytes());
   }
   /// What the host holds of them beside that.
@@ -155,7 +156,7 @@ public:
     plan.resident_bytes = bytes_on(Tier::resident);
     plan.host_bytes = bytes_on(Tier::host);
     plan.disk_bytes = bytes_on(Tier::disk);
-    add("resident parameters", plan.resident_bytes, fast);
+    add(shares() ? "resident parameters, a rank's part" : "resident parameters", resident_part(), fast);
     add("buffers of streamed parameters", buffer_bytes(), fast);
     add("looked-up rows", gathered_bytes(), MemoryPlace::host);
     add("parameters in host memory", plan.host_bytes, MemoryPlace::host);
@@ -176,6 +177,10 @@ private:
     std::uint64_t bytes = 0;
     for (const Unit& u : p_.units) bytes += u.tier == tier ? u.bytes : 0;
     return bytes;
+  }
+  bool shares() const { return !device_ && work_.sharers > 1; }
+  std::uint64_t resident_part() const {
+    return pieces_of(bytes_on(Tier::resident), static_cast<std::uint64_t>(shares() ? work_.sharers : 1));
   }
   std::uint64_t buffer_bytes() const {
     return static_cast<std::uint64_t>(p_.buffers) * (p_.buffer_bytes + p_.vector_buffer_bytes);

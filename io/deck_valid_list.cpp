@@ -202,6 +202,16 @@ void add_rest(ParameterList& deck) {
       .set("order", std::string("pertp inner"),
            "Which of the two has neighbouring ranks: pertp inner puts those that share examples side by side.",
            word({"pertp inner", "ddp inner"}))
+      .set(
+          "slices", std::string("auto"),
+          "auto: ranks of a node keep one copy of the parameters, of which each updates a slice, where nothing streams "
+          "and the host computes; off: a copy a rank.",
+          word({"auto", "off"}))
+      .set(
+          "shared memory folder", std::string(),
+          "Where that copy lies, as a file without a name that the ranks map: a folder of a file system in memory that "
+          "has room for it; left out: where the MPI library puts its shared windows (/dev/shm).",
+          path())
       .set("timeout", 120.0,
            "How long ranks wait for one that lives but does not arrive at a step's exchange; then the run ends with "
            "exit code 5.",

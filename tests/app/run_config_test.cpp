@@ -55,6 +55,8 @@ TEST_F(RunConfigTest, the_least_deck_has_mezo_defaults) {
   EXPECT_EQ(c.parallel.pertp, 1u);
   EXPECT_FALSE(c.parallel.ddp.has_value());
   EXPECT_EQ(c.parallel.order, PertpOrder::inner);
+  EXPECT_EQ(c.parallel.slices, Slices::automatic);
+  EXPECT_EQ(c.parallel.shared_memory_folder, "");
   EXPECT_EQ(c.parallel.timeout_s, 120.0);
   EXPECT_FALSE(c.parallel.check_every.has_value());
   EXPECT_EQ(c.checkpoint.trajectory_sync_s, 1.0);
@@ -111,7 +113,15 @@ memory:
   write back every: 8
   buffers: 3
   keep store: true
-parallel: {pertp: 5, ddp: 2, order: ddp inner, timeout: 3 min, consistency check every: 50, threads: 3}
+parallel:
+  pertp: 5
+  ddp: 2
+  order: ddp inner
+  slices: off
+  shared memory folder: window
+  timeout: 3 min
+  consistency check every: 50
+  threads: 3
 checkpoint:
   trajectory sync: 250 ms
   time limit: 11:30:00
@@ -169,6 +179,8 @@ TEST_F(RunConfigTest, every_key_reaches_its_field) {
   EXPECT_EQ(c.parallel.pertp, 5u);
   EXPECT_EQ(c.parallel.ddp, 2u);
   EXPECT_EQ(c.parallel.order, PertpOrder::outer);
+  EXPECT_EQ(c.parallel.slices, Slices::off);
+  EXPECT_EQ(c.parallel.shared_memory_folder.filename(), "window");
   EXPECT_EQ(c.parallel.timeout_s, 180.0);
   EXPECT_EQ(c.parallel.check_every, 50u);
   EXPECT_EQ(c.parallel.threads, 3u);
@@ -294,11 +306,12 @@ TEST_F(RunConfigTest, the_mathematical_keys_are_those_that_change_the_steps) {
     EXPECT_EQ(differences.empty(), mathematical_digest(c) == mathematical_digest(base));
     return differences;
   };
-  for (const char* free : {"zo/steps=100", "model/folder=/elsewhere", "data/train=/moved/train.tsv", "data/dev=d.tsv",
-                           "parallel/threads=2", "parallel/pertp=2", "parallel/ddp=3", "parallel/timeout=9 s",
-                           "parallel/consistency check every=4", "output/log every=3", "zo/diverged factor=0",
-                           "output/folder=x", "checkpoint/time limit=1 h", "memory/host budget=1 GiB",
-                           "memory/write back every=4", "expected/accuracy at least=0.9", "data/dev examples=0"}) {
+  for (const char* free :
+       {"zo/steps=100", "model/folder=/elsewhere", "data/train=/moved/train.tsv", "data/dev=d.tsv",
+        "parallel/threads=2", "parallel/pertp=2", "parallel/ddp=3", "parallel/timeout=9 s",
+        "parallel/consistency check every=4", "parallel/slices=off", "output/log every=3", "zo/diverged factor=0",
+        "output/folder=x", "checkpoint/time limit=1 h", "memory/host budget=1 GiB", "memory/write back every=4",
+        "expected/accuracy at least=0.9", "data/dev examples=0"}) {
     EXPECT_TRUE(changes({free}).empty()) << free;
   }
   for (const char* bound : {"data/train=other.tsv",

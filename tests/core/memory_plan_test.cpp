@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -149,6 +150,23 @@ TEST(MemoryPlan, what_fits_is_resident_and_nothing_streams) {
   EXPECT_FALSE(p.placement.streams_any());
   EXPECT_EQ(p.disk_bytes + p.host_bytes, 0u);
   EXPECT_EQ(p.total(MemoryPlace::host), host_baseline_bytes + 100 * mib + p.resident_bytes);
+}
+
+TEST(MemoryPlan, ranks_that_share_a_copy_count_a_part_of_it_each) {
+  // OPT-1.3B in fp16: 24 blocks, two tables of 50,272 and one of 2,050 rows of 2,048, the final norm: 2.84 GB.
+  const std::uint64_t copy = 24 * std::uint64_t{100'769'792} + 2 * std::uint64_t{205'914'112} + 8'413'184;
+  Workload w = zo2_protocol("opt-1.3b");
+  MemoryBudgets budgets;
+  budgets.host = gib;
+  EXPECT_GT(plan(w, Machine::host, budgets).disk_bytes, 0u);  // alone it streams
+  w.sharers = 4;
+  const MemoryPlan p = plan(w, Machine::host, budgets);
+  EXPECT_FALSE(p.placement.streams_any());
+  EXPECT_EQ(p.resident_bytes, copy);
+  const auto term = std::ranges::find(p.terms, "resident parameters, a rank's part", &MemoryTerm::name);
+  ASSERT_NE(term, p.terms.end());
+  EXPECT_EQ(term->bytes, copy / 4);
+  EXPECT_EQ(term->place, MemoryPlace::host);
 }
 
 TEST(MemoryPlan, opt_6_7b_streams_from_disk_within_4_gib) {

@@ -85,7 +85,8 @@ TEST(RanksFailure, an_error_of_rank_0_in_the_steps_ends_all) {
   const TinyProject project;
   const ProgramOptions options =
       on_ranks(3, "if [ $OMPI_COMM_WORLD_RANK = 0 ]; then ulimit -f 40; fi");  // blocks of 512 bytes
-  const ProgramResult result = project.train({"zo/steps=100000", "output/evaluate every=0"}, {}, options);
+  const ProgramResult result =
+      project.train({"zo/steps=100000", "output/evaluate every=0", "parallel/slices=off"}, {}, options);
   expect_one_message(result, 3, {"distzo2: rank 0 on ", "run/"});
 }
 
@@ -173,14 +174,24 @@ TEST(RanksFailure, a_rank_that_lives_but_does_not_arrive_ends_the_job_after_the_
   const TinyProject project;
   std::vector<std::string> sets = long_run;
   sets.emplace_back("parallel/timeout=2 s");
-  RunningProgram program(
-      train_words("deck.yaml", sets),
-      project.here(on_ranks(3, "if [ $OMPI_COMM_WORLD_RANK = 0 ]; then mkfifo full; exec 1<>full; fi")));
-  const std::vector<pid_t> pids = pids_of_ranks(program, 3);
-  expect_one_message(
-      program.wait(), 5,
-      {"distzo2: rank 0 on ", "it lives, but has kept the others waiting for longer than parallel/timeout: 2 s"});
-  expect_gone(pids);
+  const auto ends_with = [&](const char* slices, const std::vector<std::string>& parts) {
+    sets.emplace_back(slices);
+    std::filesystem::remove(project.path("full"));
+    std::filesystem::remove_all(project.path("run"));
+    RunningProgram program(
+        train_words("deck.yaml", sets),
+        project.here(on_ranks(3, "if [ $OMPI_COMM_WORLD_RANK = 0 ]; then mkfifo full; exec 1<>full; fi")));
+    const std::vector<pid_t> pids = pids_of_ranks(program, 3);
+    expect_one_message(program.wait(), 5, parts);
+    expect_gone(pids);
+  };
+  ends_with("parallel/slices=off",
+            {"distzo2: rank 0 on ", "it lives, but has kept the others waiting for longer than parallel/timeout: 2 s"});
+  // Those that wait for its slices name it.
+  ends_with("parallel/slices=auto",
+            {" on ",
+             "rank 0 has kept the other ranks of its node waiting for its slices of the parameters for longer "
+             "than parallel/timeout: 2 s"});
 }
 
 TEST(RanksFailure, other_commands_say_that_they_run_on_one_rank) {
