@@ -87,6 +87,13 @@ TEST(RanksLayout, changes_no_bit_of_forward_differences_in_bf16) {
   expect_same_bits(with(bf16, {"zo/difference=forward"}), {{2, 2}});
 }
 
+TEST(RanksLayout, changes_no_bit_of_copies_that_are_each_ranks_own) {
+  const std::vector<std::string> own_copies{"parallel/slices=off"};
+  expect_same_bits(own_copies, {{2, 1}, {2, 2, "ddp inner"}, {1, 6}});
+  expect_same_bits(with(bf16, own_copies), {{1, 3}, {2, 2}});
+  expect_same_bits(with(bf16, {"parallel/slices=off", "precision/round every=3"}), {{2, 1}});
+}
+
 TEST(RanksLayout, changes_no_bit_of_a_streamed_model) {
   expect_same_bits({"memory/staging=always"}, {{2, 2}});
   expect_same_bits({"memory/staging=always", "precision/storage=bf16", "memory/write back every=3"}, {{1, 3}});
@@ -104,11 +111,11 @@ TEST(RanksLayout, changes_no_bit_of_a_model_on_disk_nor_does_stopping_it) {
     const ProgramResult result = project.run(train_words("disk.yaml", sets, {"--resume", "auto"}), options);
     EXPECT_EQ(result.exit_code, exit_code) << result.err;
   };
-  const std::string on_disk = "memory/host budget=129.3 MiB";
+  const std::string on_disk = "memory/host budget=129.3 MiB", own_copies = "parallel/slices=off";
   run("resident", {}, {}, 0);
-  run("ranks", {on_disk, "checkpoint/time limit=0.001 s"}, on_ranks(2), 75);
+  run("ranks", {on_disk, own_copies, "checkpoint/time limit=0.001 s"}, on_ranks(2), 75);
   EXPECT_TRUE(std::filesystem::exists(project.path("ranks/store-rank1")));
-  run("ranks", {on_disk}, on_ranks(2), 0);
+  run("ranks", {on_disk, own_copies}, on_ranks(2), 0);
   const json alone = project.summary("resident"), ranks = project.summary("ranks");
   expect_same_run(ranks, alone);
   EXPECT_GT(ranks.at("bytes_read"), 0U);
