@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <algorithm>
+#include <charconv>
 #include <functional>
 #include <system_error>
 
@@ -20,6 +22,9 @@ namespace distzo2 {
 namespace fs = std::filesystem;
 
 namespace {
+
+/// Between the name of rank 0's store and another rank's number.
+constexpr const char* of_rank_prefix = "-rank";
 
 std::function<void(std::uint64_t, std::uint64_t)> told_by(const ByteProgress& progress, const char* what) {
   if (!progress) return nullptr;
@@ -43,6 +48,7 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
     histories_ = update_histories(records);
     options.history = [this](std::uint32_t version) {
       if (trajectory_ != nullptr) return trajectory_->history(version);
+      const std::lock_guard lock(mutex_);
       return version < histories_.size() ? histories_[version] : 0;  // nobody goes on with a store without a trajectory
     };
     options.progress = told_by(progress, "checking the store");
@@ -72,6 +78,11 @@ void PlacedModel::write_after(TrajectoryWriter& trajectory) {
   trajectory_ = &trajectory;
 }
 
+void PlacedModel::recorded(const StepRecord& record) {
+  const std::lock_guard lock(mutex_);
+  if (disk_) histories_.push_back(update_history(histories_.back(), record));
+}
+
 void PlacedModel::sync() {
   if (engine_->store().pipeline() != nullptr) engine_->store().pipeline()->drain();
   if (disk_) disk_->sync();
@@ -82,8 +93,24 @@ void PlacedModel::remove_store() {
   if (disk_) disk_->remove();
 }
 
+void PlacedModel::remove_left_stores(const RunConfig& config, const RunFolder& run, int rank, int ranks) const {
+  if (!disk_) BlockFile::remove_files(store_folder(config, run, rank));
+  const fs::path first = store_folder(config, run);
+  const std::string prefix = first.filename().string() + of_rank_prefix;
+  std::error_code none;  // no store was ever there, or another rank has just removed one
+  for (fs::directory_iterator entry(first.parent_path(), none), end; !none && entry != end; entry.increment(none)) {
+    const std::string name = entry->path().filename().string();
+    int number = 0;
+    const char* const begin = name.data() + std::min(prefix.size(), name.size());
+    const auto [stop, error] = std::from_chars(begin, name.data() + name.size(), number);
+    if (name.starts_with(prefix) && error == std::errc() && stop == name.data() + name.size() && number >= ranks)
+      BlockFile::remove_files(entry->path());
+  }
+}
+
 fs::path store_of_rank(const fs::path& first, int rank) {
-  return rank == 0 ? first : first.parent_path() / fmt::format("{}-rank{}", first.filename().string(), rank);
+  const std::string name = first.filename().string();
+  return rank == 0 ? first : first.parent_path() / fmt::format("{}{}{}", name, of_rank_prefix, rank);
 }
 
 fs::path store_folder(const RunConfig& config, const RunFolder& run, int rank) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,6 +42,8 @@ public:
   const std::filesystem::path& disk_folder() const { return disk_->folder(); }  // of a model that has one
   /// Every record is on the trajectory's device before a chunk that includes it is written (design section 6).
   void write_after(TrajectoryWriter& trajectory);
+  /// On a rank that writes no trajectory: the record after those found and those told before.
+  void recorded(const StepRecord& record);
   std::uint64_t bytes_read() const { return disk_ ? disk_->bytes_read() : 0; }
   std::uint64_t bytes_written() const { return disk_ ? disk_->bytes_written() : 0; }
   /// Bytes taken on the device; 0 where the host computes.
@@ -49,13 +52,17 @@ public:
   void sync();
   /// At a good end. The engine may not be used any more.
   void remove_store();
+  /// The same for what the run's parts before left and this one does not use: the stores of ranks from `ranks` on, and
+  /// this rank's own where nothing of it is on disk now.
+  void remove_left_stores(const RunConfig& config, const RunFolder& run, int rank, int ranks) const;
 
 private:
   std::unique_ptr<BlockFile> disk_;
   std::unique_ptr<ComputeMemory> device_;
   std::unique_ptr<Engine> engine_;
   bool found_chunks_ = false, advanced_ = false;
-  std::vector<std::uint64_t> histories_;  // of the records found; the trajectory's count once it is there
+  std::mutex mutex_;                      // of histories_
+  std::vector<std::uint64_t> histories_;  // of the records found and told; the trajectory's count once it is there
   TrajectoryWriter* trajectory_ = nullptr;
   std::uint32_t synced_ = 0;  // records known to be durable
 };

@@ -76,9 +76,10 @@ std::uint32_t consistency_interval(const RunConfig& config, int ranks, const Mem
 bool catch_up(PlacedModel& placed, const std::vector<StepRecord>& records, RunEvaluations& evaluations,
               Progress& progress, Communicator& world) {
   if (records.empty()) return true;
-  // Rank 0's store may be that of a run before; the other ranks have theta_0 in any case.
-  const bool has_first_theta = world.broadcast(std::uint64_t{placed.is_advanced() ? 0U : 1U}) != 0;
-  if (has_first_theta && !evaluations.at(0, false)) return false;
+  // A rank's store may be that of a run before.
+  const std::vector<std::uint64_t> advanced = world.gather(std::uint64_t{placed.is_advanced() ? 1U : 0U});
+  const bool have_first_theta = std::ranges::count(advanced, 1U) == 0;
+  if (have_first_theta && !evaluations.at(0, false)) return false;
   replay(placed.engine(), records);
   progress.say(fmt::format("resumed  after step {}, by replay", records.size()));
   return true;
@@ -203,10 +204,9 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
       progress.say(note);
   if (first && on_disk) write_store_record(*run.folder, store);
   if (first && plan.placement.streams_any()) say_all(progress, plan_lines(planned, plan));
-  // Only rank 0's store is written after the trajectory is on the disk, and outlives the run.
-  PlacedModel placed(config, model, plan, config.precision.compute, store,
-                     first ? run.records_found() : std::span<const StepRecord>(), stop.told_to(progress, world),
-                     of_node.window.get());
+  // Rank 0's store is written after the trajectory is on the disk; what another's has beyond it is forgotten on resume.
+  PlacedModel placed(config, model, plan, config.precision.compute, store, run.records_found(),
+                     stop.told_to(progress, world), of_node.window.get());
   Engine& engine = placed.engine();
   stop.check(world);
 
@@ -247,12 +247,18 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
     const std::uint64_t digest = check_same_theta(job, engine.store(), steps);
     if (first) files.trajectory->append(DigestRecord{steps, digest});
   };
+  const auto keep_record = [&](const StepRecord& record) {
+    if (first)
+      files.trajectory->append(record);
+    else
+      placed.recorded(record);
+  };
   Training training{config,
                     data,
                     engine,
                     world,
                     grid.layout(),
-                    files.trajectory.get(),
+                    keep_record,
                     files.metrics,
                     progress,
                     signals,
@@ -283,6 +289,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   });
   if (!config.memory.keep_store) {
     placed.remove_store();  // the engine's end
+    placed.remove_left_stores(config, folder, world.rank(), world.size());
     if (first && on_disk) remove_store_record(folder);
   }
 

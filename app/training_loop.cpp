@@ -105,7 +105,7 @@ StopReason train(Training& training) {
     if (const auto stop = training.evaluation_point(t)) return *stop;
 
     // 6. The record is the update: on disk first, then pending for every tensor.
-    if (training.trajectory != nullptr) training.trajectory->append(record);
+    training.keep_record(record);
     training.engine.store().append(record);
     clip.push(record.g_raw);
     watch.push(record.losses);

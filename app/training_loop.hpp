@@ -10,7 +10,7 @@
 #include "app/time_left.hpp"
 #include "core/engine.hpp"
 #include "core/layout.hpp"
-#include "io/trajectory_file.hpp"
+#include "core/trajectory_record.hpp"
 #include "parallel/exchange.hpp"
 
 #include <functional>
@@ -27,7 +27,8 @@ struct Training {
   Engine& engine;
   Communicator& world;
   Layout layout;
-  TrajectoryWriter* trajectory;  // null on ranks other than 0
+  /// Called with each record before it becomes pending: it is on disk then, as far as the system goes.
+  std::function<void(const StepRecord&)> keep_record;
   MetricsFile& metrics;
   Progress& progress;
   const StopSignals& signals;

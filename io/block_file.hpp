@@ -73,6 +73,8 @@ public:
   static std::uint64_t memory_bytes(const BlockFileOptions& options);
   /// Deletes the store's files, and the folder where nothing else is in it. No call but the destructor may follow.
   void remove();
+  /// The same of a folder that no store is open in; nothing where there is none.
+  static void remove_files(const std::filesystem::path& folder);
 
 private:
   struct Entry {

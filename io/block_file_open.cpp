@@ -234,9 +234,14 @@ void BlockFile::open(std::uint64_t slots, const BlockFileOptions& options) {
 }
 
 void BlockFile::remove() {
-  for (const char* name : {header_name, partial_name, data_name}) remove_file(folder_ / name);
-  std::error_code ignored;  // something of the user's is in it
-  fs::remove(folder_, ignored);
+  remove_files(folder_);
+}
+
+void BlockFile::remove_files(const fs::path& folder) {
+  std::error_code ignored;  // nothing is there, or something of the user's is in it
+  if (!fs::is_directory(folder, ignored)) return;
+  for (const char* name : {header_name, partial_name, data_name}) remove_file(folder / name);
+  fs::remove(folder, ignored);
 }
 
 }  // namespace distzo2

@@ -99,29 +99,6 @@ TEST(RanksLayout, changes_no_bit_of_a_streamed_model) {
   expect_same_bits({"memory/staging=always", "precision/storage=bf16", "memory/write back every=3"}, {{1, 3}});
 }
 
-TEST(RanksLayout, changes_no_bit_of_a_model_on_disk_nor_does_stopping_it) {
-  const TinyProject project;
-  project.write("disk.yaml",
-                "model: {shape: llama-tiny, weights: random, seed: 1}\n"
-                "data: {task: random tokens, sequence length: 16, train examples: 20}\n"
-                "zo: {steps: 12, batch: 2, epsilon: 1e-3, learning rate: 1e-2}\n");
-  const auto run = [&](const std::string& folder, std::vector<std::string> sets, const ProgramOptions& options,
-                       int exit_code) {
-    sets.emplace_back("output/folder=" + folder);
-    const ProgramResult result = project.run(train_words("disk.yaml", sets, {"--resume", "auto"}), options);
-    EXPECT_EQ(result.exit_code, exit_code) << result.err;
-  };
-  const std::string on_disk = "memory/host budget=129.3 MiB", own_copies = "parallel/slices=off";
-  run("resident", {}, {}, 0);
-  run("ranks", {on_disk, own_copies, "checkpoint/time limit=0.001 s"}, on_ranks(2), 75);
-  EXPECT_TRUE(std::filesystem::exists(project.path("ranks/store-rank1")));
-  run("ranks", {on_disk, own_copies}, on_ranks(2), 0);
-  const json alone = project.summary("resident"), ranks = project.summary("ranks");
-  expect_same_run(ranks, alone);
-  EXPECT_GT(ranks.at("bytes_read"), 0U);
-  EXPECT_FALSE(std::filesystem::exists(project.path("ranks/store-rank1")));
-}
-
 TEST(RanksLayout, that_does_not_fit_is_refused_once_with_the_arithmetic) {
   const TinyProject project;
   const auto refused = [&](int ranks, const std::vector<std::string>& sets, const std::string& what) {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Parameters on disk on several ranks: the bits of one rank that has them in memory, and stores that outlive a part of
+// a run and not the whole.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/on_ranks.hpp"
+#include "tests/support/tiny_project.hpp"
+
+namespace distzo2 {
+namespace {
+
+using Sets = std::vector<std::string>;
+
+Sets with(Sets sets, const Sets& more) {
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
+class RanksStores : public ::testing::Test {
+protected:
+  RanksStores() {
+    project_.write("disk.yaml",
+                   "model: {shape: llama-tiny, weights: random, seed: 1}\n"
+                   "data: {task: random tokens, sequence length: 16, train examples: 20}\n"
+                   "zo: {steps: 12, batch: 4, epsilon: 1e-3, learning rate: 1e-2}\n");
+  }
+  /// Goes on with the run of this folder, or begins it; 0: without MPI.
+  void run(const std::string& folder, Sets sets, int ranks, int exit_code = 0) {
+    sets.emplace_back("output/folder=" + folder);
+    const ProgramResult result = project_.run(train_words("disk.yaml", sets, {"--resume", "auto"}),
+                                              ranks == 0 ? ProgramOptions{} : on_ranks(ranks));
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  }
+  bool has_store(const std::string& name) const { return std::filesystem::exists(project_.path(name)); }
+
+  TinyProject project_;
+  // So little that decoder blocks are on disk, however the rest is shared.
+  const Sets on_disk_{"memory/host budget=129.3 MiB", "parallel/slices=off"};
+  const Sets stopped_{"checkpoint/time limit=0.001 s"};
+};
+
+TEST_F(RanksStores, change_no_bit_nor_does_stopping_the_run) {
+  run("resident", {}, 0);
+  run("ranks", with(on_disk_, stopped_), 2, 75);
+  EXPECT_TRUE(has_store("ranks/store-rank1"));
+  run("ranks", on_disk_, 2);
+  const nlohmann::json ranks = project_.summary("ranks");
+  expect_same_run(ranks, project_.summary("resident"));
+  EXPECT_GT(ranks.at("bytes_read"), 0U);
+  EXPECT_FALSE(has_store("ranks/store-rank1"));
+}
+
+TEST_F(RanksStores, of_all_ranks_are_gone_on_with) {
+  run("resident", {"zo/steps=13"}, 0);
+  const Sets sets = with(on_disk_, {"memory/write back every=1", "memory/keep store=true"});
+  run("ranks", sets, 3);
+  const auto first = project_.summary("ranks").at("bytes_written").get<std::uint64_t>();
+  // 12 steps: the import of three copies, and the 11 records that a step after them applied: 3 x 12 copies.
+  const std::uint64_t copy = first / (3 * 12);
+  run("ranks", with(sets, {"zo/steps=13"}), 3);
+  const nlohmann::json ranks = project_.summary("ranks");
+  expect_same_run(ranks, project_.summary("resident"));
+  // The replay of the last record, by each; nobody began with the base model.
+  EXPECT_EQ(ranks.at("bytes_written").get<std::uint64_t>(), 3 * copy);
+}
+
+TEST_F(RanksStores, are_gone_after_an_end_on_fewer_ranks_or_in_more_memory) {
+  run("resident", {}, 0);
+  run("fewer", with(on_disk_, stopped_), 3, 75);
+  EXPECT_TRUE(has_store("fewer/store-rank2"));
+  run("fewer", on_disk_, 2);
+  run("memory", with(on_disk_, stopped_), 3, 75);
+  run("memory", {}, 0);
+  run("scratch", with(on_disk_, with(stopped_, {"memory/scratch folder=elsewhere"})), 3, 75);
+  EXPECT_FALSE(std::filesystem::is_empty(project_.path("elsewhere")));
+  run("scratch", with(on_disk_, {"memory/scratch folder=elsewhere"}), 0);
+  EXPECT_TRUE(std::filesystem::is_empty(project_.path("elsewhere")));
+  for (const char* folder : {"fewer", "memory", "scratch"}) {
+    expect_same_run(project_.summary(folder), project_.summary("resident"));
+    for (const char* store : {"/store", "/store-rank1", "/store-rank2"})
+      EXPECT_FALSE(has_store(folder + std::string(store)));
+  }
+}
+
+}  // namespace
+}  // namespace distzo2
