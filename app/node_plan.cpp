@@ -33,19 +33,39 @@ std::uint64_t files_of_model(const RunConfig& config) {
   return XXH3_64bits(words.data(), words.size() * sizeof(std::uint64_t));
 }
 
+/// Equal on ranks that put the same units into the same places.
+std::uint64_t digest_of(const Placement& p) {
+  std::vector<std::uint64_t> words{p.groups, p.staging, static_cast<std::uint64_t>(p.buffers), p.write_back_every};
+  for (const Unit& u : p.units)
+    words.insert(words.end(), {static_cast<std::uint64_t>(u.chunk_end), static_cast<std::uint64_t>(u.tier)});
+  return XXH3_64bits(words.data(), words.size() * sizeof(std::uint64_t));
+}
+
 bool all_equal(const std::vector<std::uint64_t>& values) {
   return std::ranges::adjacent_find(values, std::ranges::not_equal_to()) == values.end();
+}
+
+/// The plan of ranks that share, within the least of their budgets: what is free may differ as each of them looks.
+MemoryPlan shared_plan(Communicator& node, const RunConfig& config, const ModelConfig& model, const LoadedData& data) {
+  MemoryPlan plan = plan_here(config, model, data, std::nullopt, node.size(), true);
+  const std::vector<std::uint64_t> budgets = node.gather(plan.host_budget);
+  if (all_equal(budgets)) return plan;
+  const std::string source = plan.host_source;
+  RunConfig level = config;
+  level.memory.host_budget = ByteCount{std::ranges::min(budgets)};
+  plan = plan_here(level, model, data, std::nullopt, node.size(), true);
+  plan.host_source = source;
+  return plan;
 }
 
 }  // namespace
 
 NodePlan plan_on_node(Job& job, const RunConfig& config, const ModelConfig& model, const LoadedData& data) {
   const int ranks = job.ranks_of_node();
-  const auto plan = [&](bool shared) { return plan_here(config, model, data, std::nullopt, ranks, shared); };
   const bool several = ranks > 1 && !device_info();
   NodePlan result;
   const auto own_copies = [&](const std::string& why) {
-    result.plan = plan(false);
+    result.plan = plan_here(config, model, data, std::nullopt, ranks);
     if (several)
       result.line =
           fmt::format("slices   none: {}, so each of the {} ranks of a node has a copy of its own", why, ranks);
@@ -54,19 +74,19 @@ NodePlan plan_on_node(Job& job, const RunConfig& config, const ModelConfig& mode
   // Decided by all ranks of the node together; nodes need not be alike.
   Communicator node = job.world().split_by_node();
   const bool wanted = several && config.parallel.slices == Slices::automatic;
-  if (wanted) result.plan = plan(true);
-  const bool fits = wanted && !result.plan.placement.streams_any();
-  const auto units = static_cast<std::uint64_t>(fits ? result.plan.placement.units.size() : 0);
-  const std::vector<std::uint64_t> of_all = node.gather(units);
-  const bool same_files = all_equal(node.gather(wanted ? files_of_model(config) : 0));
-  if (!wanted)
+  if (!wanted) {
     own_copies("parallel/slices is off");
-  else if (units == 0 || !all_equal(of_all))
-    own_copies("parameters stream");
-  else if (!same_files)
-    own_copies("its ranks read different model files");
-  const bool shared = wanted && units > 0 && all_equal(of_all) && same_files;
-  if (!shared) return result;
+    return result;
+  }
+  result.plan = shared_plan(node, config, model, data);
+  const bool same_places = all_equal(node.gather(digest_of(result.plan.placement)));
+  const bool same_files = all_equal(node.gather(files_of_model(config)));
+  if (result.plan.disk_bytes > 0 || !same_places || !same_files) {
+    own_copies(!same_files                  ? "its ranks read different model files"
+               : result.plan.disk_bytes > 0 ? "parameters are on disk"
+                                            : "its ranks have different threads and so different plans");
+    return result;
+  }
 
   const std::size_t bytes = node_memory_bytes(result.plan.placement, ranks);
   result.window =

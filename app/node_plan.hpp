@@ -20,8 +20,8 @@ struct NodePlan {
   std::string line;  // says which; empty where one rank is alone on its node
 };
 
-/// By all ranks. Parameters are shared where several ranks of a node compute on the host, the deck leaves it open, and
-/// all of them keep all parameters in memory and read the same files: then no rank can have another model.
+/// By all ranks. Parameters are shared where several ranks of a node compute on the host, the deck leaves it open, none
+/// is on disk, and all of these ranks read the same files: then no rank can have another model.
 NodePlan plan_on_node(Job& job, const RunConfig& config, const ModelConfig& model, const LoadedData& data);
 
 }  // namespace distzo2

@@ -27,8 +27,8 @@ class PlacedModel {
 public:
   /// `store`: the folder for what goes to disk. `records`: those that a resumed run's trajectory holds; of a store that
   /// stands there, chunks that check and that these records led to are kept, the others are made from the base model.
-  /// `progress` may be null; on a store that is found it is called from threads of its own, one at a time. `node`: where
-  /// all ranks of the node have what is resident.
+  /// `progress` may be null; on a store that is found it is called from threads of its own, one at a time. `node`:
+  /// where all ranks of the node have what is resident.
   PlacedModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
               const std::filesystem::path& store, std::span<const StepRecord> records, const ByteProgress& progress,
               NodeMemory* node = nullptr);

@@ -203,7 +203,10 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
     if (const std::string note = settle_store(stood, *run.folder, store, world.rank()); !note.empty())
       progress.say(note);
   if (first && on_disk) write_store_record(*run.folder, store);
-  if (first && plan.placement.streams_any()) say_all(progress, plan_lines(planned, plan));
+  if (first && plan.placement.streams_any()) {
+    say_all(progress, plan_lines(planned, plan));
+    if (!of_node.line.empty()) progress.say(of_node.line);
+  }
   // Rank 0's store is written after the trajectory is on the disk; what another's has beyond it is forgotten on resume.
   PlacedModel placed(config, model, plan, config.precision.compute, store, run.records_found(),
                      stop.told_to(progress, world), of_node.window.get());
@@ -226,7 +229,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
 
   // 5. What the run is, in a few lines, and up to where it was.
   if (first) say_all(progress, opening_lines(run, planned, plan, engine.store()));
-  if (!of_node.line.empty()) progress.say(of_node.line);
+  if (!of_node.line.empty() && !plan.placement.streams_any()) progress.say(of_node.line);
   say_all(progress, rank_lines(job));
   TimeLeft time_left(work_of(config, data));
   RunEvaluations evaluations(config, data, folder, engine, files.trajectory.get(), files.metrics, progress, signals,

@@ -69,16 +69,16 @@ public:
     if (!work.model.tied_head) head_ = units_of(last, table.blocks.back().tensor_begin);
   }
 
-  /// What the fast memory holds of parameters.
+  /// What the fast memory holds of parameters, for this rank.
   std::uint64_t fast_bytes() {
     size_buffers(p_);
-    return resident_part() + buffer_bytes() + (device_ ? 0 : gathered_bytes()) +
+    return part_of(Tier::resident) + buffer_bytes() + (device_ ? 0 : gathered_bytes()) +
            (p_.staging ? 0 : streaming_bytes() - covered_bytes());
   }
   /// What the host holds of them beside that.
   std::uint64_t host_bytes() {
     size_buffers(p_);
-    return bytes_on(Tier::host) + bounce_bytes() + (device_ ? gathered_bytes() : 0) +
+    return part_of(Tier::host) + bounce_bytes() + (device_ ? gathered_bytes() : 0) +
            (p_.staging ? streaming_bytes() - covered_bytes() : 0);
   }
 
@@ -156,10 +156,11 @@ public:
     plan.resident_bytes = bytes_on(Tier::resident);
     plan.host_bytes = bytes_on(Tier::host);
     plan.disk_bytes = bytes_on(Tier::disk);
-    add(shares() ? "resident parameters, a rank's part" : "resident parameters", resident_part(), fast);
+    add(shares() ? "resident parameters, a rank's part" : "resident parameters", part_of(Tier::resident), fast);
     add("buffers of streamed parameters", buffer_bytes(), fast);
     add("looked-up rows", gathered_bytes(), MemoryPlace::host);
-    add("parameters in host memory", plan.host_bytes, MemoryPlace::host);
+    add(shares() ? "parameters in host memory, a part" : "parameters in host memory", part_of(Tier::host),
+        MemoryPlace::host);
     add("bounce buffers of the disk", bounce_bytes(), MemoryPlace::host);
     add("transfers of the disk store", store_bytes(), MemoryPlace::host);
     add("importing, beyond activations", import_bytes(), MemoryPlace::host);
@@ -179,8 +180,9 @@ private:
     return bytes;
   }
   bool shares() const { return !device_ && work_.sharers > 1; }
-  std::uint64_t resident_part() const {
-    return pieces_of(bytes_on(Tier::resident), static_cast<std::uint64_t>(shares() ? work_.sharers : 1));
+  /// What is in memory, divided by the ranks that keep one copy of it.
+  std::uint64_t part_of(Tier tier) const {
+    return pieces_of(bytes_on(tier), static_cast<std::uint64_t>(shares() ? work_.sharers : 1));
   }
   std::uint64_t buffer_bytes() const {
     return static_cast<std::uint64_t>(p_.buffers) * (p_.buffer_bytes + p_.vector_buffer_bytes);

@@ -37,7 +37,7 @@ struct Workload {
   std::vector<MemoryTerm> host_activations;  // where the host computes: what passes need beside parameters
   std::uint64_t tokens_looked_up = 0;        // of a step: embedding rows gathered, at most
   int directions = 1, threads = 1;           // of a step; of the host
-  int sharers = 1;                           // ranks that keep one copy of what is resident on the host
+  int sharers = 1;                           // ranks that keep one copy of what is in memory of the host
   std::uint64_t store_bytes = 0;             // memory that a store on disk takes for its transfers
 };
 

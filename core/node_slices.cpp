@@ -98,7 +98,7 @@ std::size_t node_memory_bytes(const Placement& placement, int owners) {
   std::size_t bytes = round_up(NodeSlices::bytes(static_cast<int>(placement.units.size()), owners), page_bytes);
   for (const Unit& u :
        placement.units)  // with what is skipped before its one-dimensional tensors, and to the next page
-    if (u.tier == Tier::resident)
+    if (u.tier != Tier::disk)
       bytes += round_up(u.bytes, page_bytes) + static_cast<std::size_t>(index_alignment) * sizeof(float) + page_bytes;
   return bytes;
 }

@@ -55,7 +55,7 @@ private:
   std::shared_ptr<std::byte> words_;  // (owners, units + 1), the last one counts meetings; rows in lines of their own
 };
 
-/// What NodeMemory has to hold for the resident units of a placement, at most.
+/// What NodeMemory has to hold for a placement's units in memory, at most.
 std::size_t node_memory_bytes(const Placement& placement, int owners);
 
 }  // namespace distzo2

@@ -154,7 +154,8 @@ std::int64_t ParameterStore::first_row(int tensor, int unit) const {
 void ParameterStore::absorbed_chunks(int begin, int end, std::uint32_t version) {
   for (int c = begin; c < end; ++c) {
     seen_[size(c)] = version;
-    if (!streams(unit_of_chunk_[size(c)])) version_[size(c)] = version;
+    const int unit = unit_of_chunk_[size(c)];
+    if (!streams(unit) || shares(unit)) version_[size(c)] = version;
   }
 }
 

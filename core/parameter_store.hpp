@@ -57,8 +57,8 @@ public:
   /// Tiers as placed (of `make_units` with this table and the rule's storage). `disk` serves the units placed on disk
   /// and outlives the store; chunks that it holds already keep their versions. `device`: the memory of resident units
   /// and of buffers, where it is not the host's; `Weight::data` then is an address there. `node`: the memory of
-  /// resident units, one copy of them for all ranks that share it; these make the same calls that update in the same
-  /// order.
+  /// units that are not on disk, one copy of them for all ranks that share it; these make the same calls that update in
+  /// the same order.
   ParameterStore(TensorTable table, UpdateRule rule, HostArena& arena, Placement placement, BlockStorage* disk,
                  const UnitPipeline::Options& options = {}, ComputeMemory* device = nullptr,
                  NodeMemory* node = nullptr);
@@ -170,9 +170,16 @@ private:
     return device_ != nullptr && placement_.units[static_cast<std::size_t>(unit)].tier == Tier::resident;
   }
   bool shares(int unit) const {
-    return slices_ != nullptr && placement_.units[static_cast<std::size_t>(unit)].tier == Tier::resident;
+    return slices_ != nullptr && placement_.units[static_cast<std::size_t>(unit)].tier != Tier::disk;
   }
-  std::uint32_t updated(std::uint32_t version) const;  // what a pass makes of it
+  /// Copies of shared units go through buffers: each is brought up to date before the first is fetched.
+  bool stages_shared() const { return slices_ != nullptr && placement_.staging; }
+  /// Of what the pass after this one begins with, what may be fetched before that pass's update.
+  std::span<const int> fetched_ahead(std::span<const int> order) const {
+    return stages_shared() ? std::span<const int>() : order;
+  }
+  Weight stored_rows(int tensor, int unit, int chunk_begin, int chunk_end) const;  // of a shared unit, where they lie
+  std::uint32_t updated(std::uint32_t version) const;                              // what a pass makes of it
   /// Of global indices first .. first + n in the unit, the part [begin, end) from `first` on that this rank writes.
   std::pair<std::int64_t, std::int64_t> own_part(int unit, std::int64_t first, std::int64_t n) const;
   void order_of_pass(std::uint32_t next, std::vector<int>& order) const;

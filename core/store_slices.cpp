@@ -8,7 +8,8 @@ namespace distzo2 {
 
 // Units that the ranks of a node share: each rank updates its own slices of them, a block before the one that it
 // computes, and waits for the others' before it computes a block. Records and versions are the same on all of these
-// ranks, so all know without a word whether a pass updates anything.
+// ranks, so all know without a word whether a pass updates anything. Where buffers stand between the copy and what is
+// computed, the copy alone is updated, before the pass: nothing is written back then.
 
 std::uint32_t ParameterStore::updated(std::uint32_t version) const {
   return std::max(version, rule_.storage == Storage::fp32 ? next_ : next_ - next_ % rule_.round_every);
@@ -34,13 +35,27 @@ void ParameterStore::begin_slices() {
   }
   if (!late) return;
   // Each rank samples all matrices, so that its report is that of one rank alone.
-  for (int i = 0; i < std::ssize(table_.tensors); ++i)
-    if (table_.tensors[size(i)].matrix && shares(units_of(i).front()))
-      sample_rounding_of(rows_in(i, units_of(i).front()));
+  for (int i = 0; i < std::ssize(table_.tensors); ++i) {
+    const int unit = units_of(i).front();
+    if (table_.tensors[size(i)].matrix && shares(unit))
+      sample_rounding_of(
+          stored_rows(i, unit, first_chunk(i), std::min(placement_.units[size(unit)].chunk_end, end_chunk(i))));
+  }
   // No rank may still be reading what is about to be overwritten: all have done so when they come here, be it the pass
   // of the step before (then the exchange at its end stands between anyway), an evaluation, a digest or an export.
   slices_->meet();
-  update_slices(0);
+  const int blocks = stages_shared() ? static_cast<int>(table_.blocks.size()) : 1;
+  for (int b = 0; b < blocks; ++b) update_slices(b);
+  if (stages_shared())
+    for (int b = 0; b < blocks; ++b) await_slices(b);
+}
+
+Weight ParameterStore::stored_rows(int tensor, int unit, int chunk_begin, int chunk_end) const {
+  const Chunk &first = placement_.chunks.chunks[size(chunk_begin)],
+              &last = placement_.chunks.chunks[size(chunk_end - 1)];
+  std::byte* const data = memory_of_unit_[size(unit)] + (first.offset - placement_.units[size(unit)].offset);
+  return view(tensor, chunk_begin, first.row_begin, first.matrix() ? last.row_end : 1, data,
+              version_[size(chunk_begin)]);
 }
 
 void ParameterStore::update_slices(int block) {
@@ -53,7 +68,7 @@ void ParameterStore::update_slices(int block) {
     for (int c = unit.chunk_begin; c < unit.chunk_end; ++c) {
       const Chunk& chunk = placement_.chunks.chunks[size(c)];
       for (int i = chunk.tensor_begin; i < chunk.tensor_end; ++i) {
-        const Weight w = rows_of(i, c, c + 1);
+        const Weight w = stored_rows(i, u, c, c + 1);
         const auto [begin, end] = own_part(u, static_cast<std::int64_t>(w.first), w.rows * w.cols);
         apply_pending(w, begin, end);
       }

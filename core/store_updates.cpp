@@ -37,7 +37,7 @@ void ParameterStore::append(StepRecord record) {
 
 void ParameterStore::sample_rounding_of(const Weight& w) {
   const int unit = units_of(w.tensor).front();
-  if (streams(unit) && !in_turn(unit)) return;  // this pass does not store what it rounds
+  if (streams(unit) && !shares(unit) && !in_turn(unit)) return;  // this pass does not store what it rounds
   if (device_ == nullptr) return sample_rounding(rounding_, w, scratch_->thread(0).scratch.data());
   if (w.storage == Storage::fp32 || w.absorb == 0) return;
   constexpr std::size_t slot = rounding_sample * sizeof(std::uint16_t);
@@ -113,7 +113,7 @@ void ParameterStore::apply_pending() {
     order_.clear();
     for (int u = 0; u < std::ssize(placement_.units); ++u)
       if (streams(u)) order_.push_back(u);
-    pipeline_->begin_pass(order_, next_, forward_order_);
+    pipeline_->begin_pass(order_, next_, fetched_ahead(forward_order_));
   }
   for (int u = 0; u < std::ssize(placement_.units); ++u) {
     open(u);

@@ -204,7 +204,7 @@ void add_rest(ParameterList& deck) {
            word({"pertp inner", "ddp inner"}))
       .set(
           "slices", std::string("auto"),
-          "auto: ranks of a node keep one copy of the parameters, of which each updates a slice, where nothing streams "
+          "auto: ranks of a node keep one copy of the parameters, of which each updates a slice, where none is on disk "
           "and the host computes; off: a copy a rank.",
           word({"auto", "off"}))
       .set(

@@ -111,8 +111,12 @@ State live(const TensorTable& table, const UpdateRule& rule, const Placement& pl
 
 TEST(NodeSlices, give_the_bits_of_one_rank) {
   const TensorTable table = opt_like(300, 64, 3);
-  const auto run = [&](const UpdateRule& rule, bool groups) {
-    const Placement placement = make_units(table, make_chunk_table(table, rule.storage, small_chunk), groups);
+  const auto run = [&](const UpdateRule& rule, bool groups, bool staged = false) {
+    Placement placement = make_units(table, make_chunk_table(table, rule.storage, small_chunk), groups);
+    placement.staging = staged;
+    for (Unit& u : placement.units)
+      if (staged && is_decoder(table, u.block)) u.tier = Tier::host;
+    size_buffers(placement);
     std::vector<std::uint64_t> alone_between;
     const State alone = live(table, rule, placement, nullptr, alone_between);
     EXPECT_EQ(alone.digest, alone.replayed);
@@ -140,6 +144,8 @@ TEST(NodeSlices, give_the_bits_of_one_rank) {
   run({7, DirectionKind::gaussian, Storage::fp32, Rounding::stochastic, 1}, false);
   run({7, DirectionKind::rademacher, Storage::bf16, Rounding::stochastic, 1}, false);
   run({7, DirectionKind::gaussian, Storage::bf16, Rounding::nearest, 3}, true);
+  run({7, DirectionKind::gaussian, Storage::fp32, Rounding::stochastic, 1}, false, true);
+  run({7, DirectionKind::rademacher, Storage::bf16, Rounding::stochastic, 2}, false, true);
 }
 
 TEST(NodeSlices, end_the_wait_for_an_owner_that_does_not_come) {

@@ -45,8 +45,11 @@ TEST(RanksSlices, change_no_bit_wherever_the_copy_lies) {
                             "the 4 ranks of a node have one copy of the parameters, in /dev/shm");
     expect_bits_of_one_rank(project, with(sets, {"parallel/slices=off"}), alone, 3,
                             "none: parallel/slices is off, so each of the 3 ranks of a node has a copy of its own");
-    expect_bits_of_one_rank(project, with(sets, {"memory/staging=always"}), alone, 2,
-                            "none: parameters stream, so each of the 2 ranks of a node has a copy of its own");
+    for (const char* groups : {"memory/groups=off", "memory/groups=on"})
+      expect_bits_of_one_rank(project, with(sets, {"memory/staging=always", groups}), alone, 3,
+                              "the 3 ranks of a node have one copy of the parameters, in /dev/shm");
+    expect_bits_of_one_rank(project, with(sets, {"memory/staging=always", "parallel/slices=off"}), alone, 2,
+                            "none: parallel/slices is off, so each of the 2 ranks of a node has a copy of its own");
     const std::filesystem::path folder = project.path("in memory");
     std::filesystem::create_directory(folder);
     expect_bits_of_one_rank(project, with(sets, {"parallel/shared memory folder=in memory"}), alone, 3,
