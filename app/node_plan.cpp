@@ -64,6 +64,7 @@ NodePlan plan_on_node(Job& job, const RunConfig& config, const ModelConfig& mode
   const int ranks = job.ranks_of_node();
   const bool several = ranks > 1 && !device_info();
   NodePlan result;
+  result.store_rank = job.world().rank();
   const auto own_copies = [&](const std::string& why) {
     result.plan = plan_here(config, model, data, std::nullopt, ranks);
     if (several)
@@ -81,18 +82,19 @@ NodePlan plan_on_node(Job& job, const RunConfig& config, const ModelConfig& mode
   result.plan = shared_plan(node, config, model, data);
   const bool same_places = all_equal(node.gather(digest_of(result.plan.placement)));
   const bool same_files = all_equal(node.gather(files_of_model(config)));
-  if (result.plan.disk_bytes > 0 || !same_places || !same_files) {
-    own_copies(!same_files                  ? "its ranks read different model files"
-               : result.plan.disk_bytes > 0 ? "parameters are on disk"
-                                            : "its ranks have different threads and so different plans");
+  if (!same_places || !same_files) {
+    own_copies(!same_files ? "its ranks read different model files"
+                           : "its ranks have different threads and so different plans");
     return result;
   }
 
   const std::size_t bytes = node_memory_bytes(result.plan.placement, ranks);
   result.window =
       std::make_unique<SharedWindow>(node, bytes, job.world().rank(), config.parallel.shared_memory_folder.string());
-  result.line = fmt::format("slices   the {} ranks of a node have one copy of the parameters, in {}", ranks,
-                            result.window->place().empty() ? "shared memory" : result.window->place());
+  result.store_rank = static_cast<int>(node.broadcast(static_cast<std::uint64_t>(job.world().rank())));
+  result.line = fmt::format("slices   the {} ranks of a node have one copy of the parameters, in {}{}", ranks,
+                            result.window->place().empty() ? "shared memory" : result.window->place(),
+                            result.plan.disk_bytes > 0 ? "; what is on disk is read once for all of them" : "");
   return result;
 }
 

@@ -17,11 +17,12 @@ namespace distzo2 {
 struct NodePlan {
   MemoryPlan plan;
   std::unique_ptr<SharedWindow> window;
-  std::string line;  // says which; empty where one rank is alone on its node
+  int store_rank = 0;  // in the world: the rank that has what is on disk, of the node or of this rank alone
+  std::string line;    // says which; empty where one rank is alone on its node
 };
 
-/// By all ranks. Parameters are shared where several ranks of a node compute on the host, the deck leaves it open, none
-/// is on disk, and all of these ranks read the same files: then no rank can have another model.
+/// By all ranks. Parameters are shared where several ranks of a node compute on the host, the deck leaves it open, and
+/// all of these ranks read the same files: then no rank can have another model.
 NodePlan plan_on_node(Job& job, const RunConfig& config, const ModelConfig& model, const LoadedData& data);
 
 }  // namespace distzo2

@@ -57,7 +57,7 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
       trajectory_->sync();
       synced_ = version;
     };
-    disk_ = std::make_unique<BlockFile>(store, plan.placement.chunks, rule.storage, options);
+    disk_ = std::make_unique<NodeBlockFile>(node, store, plan.placement.chunks, rule.storage, options);
     for (const Unit& unit : plan.placement.units)
       for (int c = unit.chunk_begin; unit.tier == Tier::disk && c < unit.chunk_end; ++c)
         if (disk_->holds(c)) {
@@ -93,8 +93,9 @@ void PlacedModel::remove_store() {
   if (disk_) disk_->remove();
 }
 
-void PlacedModel::remove_left_stores(const RunConfig& config, const RunFolder& run, int rank, int ranks) const {
-  if (!disk_) BlockFile::remove_files(store_folder(config, run, rank));
+void PlacedModel::remove_left_stores(const RunConfig& config, const RunFolder& run, int rank, int store_rank,
+                                     int ranks) const {
+  if (!disk_ || store_rank != rank) BlockFile::remove_files(store_folder(config, run, rank));
   const fs::path first = store_folder(config, run);
   const std::string prefix = first.filename().string() + of_rank_prefix;
   std::error_code none;  // no store was ever there, or another rank has just removed one

@@ -8,7 +8,7 @@
 #include "core/compute_memory.hpp"
 #include "core/engine.hpp"
 #include "core/memory_plan.hpp"
-#include "io/block_file.hpp"
+#include "io/node_block_file.hpp"
 #include "io/trajectory_file.hpp"
 
 #include <cstdint>
@@ -28,7 +28,7 @@ public:
   /// `store`: the folder for what goes to disk. `records`: those that a resumed run's trajectory holds; of a store that
   /// stands there, chunks that check and that these records led to are kept, the others are made from the base model.
   /// `progress` may be null; on a store that is found it is called from threads of its own, one at a time. `node`:
-  /// where all ranks of the node have what is resident.
+  /// where all ranks of the node have what is in memory; of them the first has the store, in the same folder.
   PlacedModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
               const std::filesystem::path& store, std::span<const StepRecord> records, const ByteProgress& progress,
               NodeMemory* node = nullptr);
@@ -53,11 +53,11 @@ public:
   /// At a good end. The engine may not be used any more.
   void remove_store();
   /// The same for what the run's parts before left and this one does not use: the stores of ranks from `ranks` on, and
-  /// this rank's own where nothing of it is on disk now.
-  void remove_left_stores(const RunConfig& config, const RunFolder& run, int rank, int ranks) const;
+  /// this rank's own where nothing of it is on disk now or its node's first rank has it, which is `store_rank`.
+  void remove_left_stores(const RunConfig& config, const RunFolder& run, int rank, int store_rank, int ranks) const;
 
 private:
-  std::unique_ptr<BlockFile> disk_;
+  std::unique_ptr<NodeBlockFile> disk_;
   std::unique_ptr<ComputeMemory> device_;
   std::unique_ptr<Engine> engine_;
   bool found_chunks_ = false, advanced_ = false;

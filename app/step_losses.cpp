@@ -73,6 +73,7 @@ std::optional<EvaluationResult> evaluate(Engine& engine, std::span<const Example
   for (int begin = 0; begin < std::ssize(examples);) {
     if (!go_on(static_cast<std::size_t>(begin))) return std::nullopt;
     // 1. A pass for each rank, one after another in the order of examples.
+    const int first = begin;
     std::vector<int> counts;
     int mine = 0;
     for (int rank = 0; rank < ranks.size(); ++rank) {
@@ -81,15 +82,17 @@ std::optional<EvaluationResult> evaluate(Engine& engine, std::span<const Example
       counts.push_back(end - begin);
       begin = end;
     }
-    // 2. This rank's.
+    // 2. This rank's. One without work does another's over again where ranks read the parameters together.
     std::vector<std::uint32_t> rows(static_cast<std::size_t>(counts[static_cast<std::size_t>(ranks.rank())]));
-    std::iota(rows.begin(), rows.end(), static_cast<std::uint32_t>(mine));
+    const bool helps = rows.empty() && engine.store().reads_with_others();
+    if (helps) rows.resize(static_cast<std::size_t>(counts.front()));
+    std::iota(rows.begin(), rows.end(), static_cast<std::uint32_t>(helps ? first : mine));
     std::vector<ExampleResult> results;
     if (!rows.empty()) {
       const PackedExamples packed = pack_examples(examples, rows, Candidates::all);
       log_prob.resize(packed.batch.terms.size());
       engine.forward(packed.batch, clean_perturbation(), log_prob);
-      for (const ExampleTerms& terms : packed.examples) {
+      for (const ExampleTerms& terms : std::span(packed.examples).first(helps ? 0 : packed.examples.size())) {
         results.push_back(example_result(objective, log_prob, terms));
         if (each) each(candidate_scores(log_prob, terms));
       }

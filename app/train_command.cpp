@@ -198,10 +198,12 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
     share_folder(world, run);
   }
   const std::filesystem::path store =
-      on_disk ? store_folder(config, *run.folder, world.rank()) : std::filesystem::path();
-  if (run.folder)
-    if (const std::string note = settle_store(stood, *run.folder, store, world.rank()); !note.empty())
-      progress.say(note);
+      on_disk ? store_folder(config, *run.folder, of_node.store_rank) : std::filesystem::path();
+  const bool has_store = on_disk && of_node.store_rank == world.rank();
+  if (run.folder) {
+    const std::filesystem::path own = has_store ? store : std::filesystem::path();
+    if (const std::string note = settle_store(stood, *run.folder, own, world.rank()); !note.empty()) progress.say(note);
+  }
   if (first && on_disk) write_store_record(*run.folder, store);
   if (first && plan.placement.streams_any()) {
     say_all(progress, plan_lines(planned, plan));
@@ -292,7 +294,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   });
   if (!config.memory.keep_store) {
     placed.remove_store();  // the engine's end
-    placed.remove_left_stores(config, folder, world.rank(), world.size());
+    placed.remove_left_stores(config, folder, world.rank(), of_node.store_rank, world.size());
     if (first && on_disk) remove_store_record(folder);
   }
 

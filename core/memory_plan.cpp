@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/lane_trace.hpp"
+#include "core/node_reads.hpp"
 #include "core/round_up.hpp"
 
 #include <algorithm>
@@ -72,7 +73,7 @@ public:
   /// What the fast memory holds of parameters, for this rank.
   std::uint64_t fast_bytes() {
     size_buffers(p_);
-    return part_of(Tier::resident) + buffer_bytes() + (device_ ? 0 : gathered_bytes()) +
+    return part_of(Tier::resident) + buffer_bytes() + shared_read_bytes() + (device_ ? 0 : gathered_bytes()) +
            (p_.staging ? 0 : streaming_bytes() - covered_bytes());
   }
   /// What the host holds of them beside that.
@@ -158,6 +159,7 @@ public:
     plan.disk_bytes = bytes_on(Tier::disk);
     add(shares() ? "resident parameters, a rank's part" : "resident parameters", part_of(Tier::resident), fast);
     add("buffers of streamed parameters", buffer_bytes(), fast);
+    add("units read for all, a rank's part", shared_read_bytes(), MemoryPlace::host);
     add("looked-up rows", gathered_bytes(), MemoryPlace::host);
     add(shares() ? "parameters in host memory, a part" : "parameters in host memory", part_of(Tier::host),
         MemoryPlace::host);
@@ -186,6 +188,11 @@ private:
   }
   std::uint64_t buffer_bytes() const {
     return static_cast<std::uint64_t>(p_.buffers) * (p_.buffer_bytes + p_.vector_buffer_bytes);
+  }
+  /// Units from disk on their way to the ranks of a node.
+  std::uint64_t shared_read_bytes() const {
+    return shares() ? pieces_of(std::uint64_t{NodeReads::slot_bytes(p_)}, static_cast<std::uint64_t>(work_.sharers))
+                    : 0;
   }
   std::uint64_t bounce_bytes() const {
     return p_.staging && uses(p_, Tier::disk) ? bounce_buffer_count * std::max(p_.buffer_bytes, p_.vector_buffer_bytes)

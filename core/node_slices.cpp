@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/node_slices.hpp"
 
+#include "core/node_reads.hpp"
 #include "core/placement.hpp"
 #include "core/round_up.hpp"
 #include "core/tensor_table.hpp"
@@ -67,8 +68,12 @@ std::uint32_t NodeSlices::published(int unit) const {
   return Word(word_at(words_.get(), units_, owner_, unit)).load(std::memory_order_relaxed);
 }
 
+std::uint32_t NodeSlices::published_by(int owner, int unit) const {
+  return Word(word_at(words_.get(), units_, owner, unit)).load(std::memory_order_acquire);
+}
+
 void NodeSlices::wait_for(int unit, std::uint32_t version) {
-  for (int owner = 0; owner < owners_; ++owner) wait_for_word(owner, unit, version);
+  for (int owner = 0; owner < owners_; ++owner) wait_for_owner(owner, unit, version);
 }
 
 void NodeSlices::meet() {
@@ -77,11 +82,13 @@ void NodeSlices::meet() {
   wait_for(units_, count);
 }
 
-void NodeSlices::wait_for_word(int owner, int word, std::uint32_t value) {
-  std::uint32_t& at = word_at(words_.get(), units_, owner, word);
+void NodeSlices::wait_for_owner(int owner, int unit, std::uint32_t version) {
+  std::uint32_t& at = word_at(words_.get(), units_, owner, unit);
+  // By their difference: counts come round.
+  const auto behind = [&] { return static_cast<std::int32_t>(version - Word(at).load(std::memory_order_acquire)) > 0; };
   auto sleep = shortest_sleep;
   std::chrono::microseconds slept{0};  // a count of naps, not a clock: a job may be suspended as a whole
-  for (int looks = 0; Word(at).load(std::memory_order_acquire) < value; ++looks) {
+  for (int looks = 0; behind(); ++looks) {
     if (looks < looks_before_yield) continue;
     if (looks < looks_before_sleep) {
       std::this_thread::yield();
@@ -96,6 +103,10 @@ void NodeSlices::wait_for_word(int owner, int word, std::uint32_t value) {
 
 std::size_t node_memory_bytes(const Placement& placement, int owners) {
   std::size_t bytes = round_up(NodeSlices::bytes(static_cast<int>(placement.units.size()), owners), page_bytes);
+  if (const std::size_t reads = NodeReads::bytes(placement, owners); reads > 0)
+    bytes +=
+        reads + round_up(NodeSlices::bytes(node_disk_words(static_cast<int>(placement.chunks.chunks.size())), owners),
+                         page_bytes);
   for (const Unit& u :
        placement.units)  // with what is skipped before its one-dimensional tensors, and to the next page
     if (u.tier != Tier::disk)

@@ -35,12 +35,15 @@ public:
   /// By all owners; their memory holds so many units.
   NodeSlices(NodeMemory& memory, int units);
 
+  int owner() const { return owner_; }
   SliceRange own(std::int64_t first, std::int64_t end) const;
   /// This rank's slice of the unit has this version: what was written before is seen by whoever waits for it.
   void publish(int unit, std::uint32_t version);
   std::uint32_t published(int unit) const;  // by this rank
-  /// Returns when every owner's slice has this version or a later one.
+  std::uint32_t published_by(int owner, int unit) const;
+  /// Returns when every owner's slice has this version or a later one; or this owner's.
   void wait_for(int unit, std::uint32_t version);
+  void wait_for_owner(int owner, int unit, std::uint32_t version);
   /// Returns when all owners have come here as often as this one.
   void meet();
 
@@ -48,14 +51,17 @@ public:
   static std::size_t bytes(int units, int owners);
 
 private:
-  void wait_for_word(int owner, int word, std::uint32_t value);
-
   NodeMemory& memory_;
   int units_, owner_, owners_;
   std::shared_ptr<std::byte> words_;  // (owners, units + 1), the last one counts meetings; rows in lines of their own
 };
 
-/// What NodeMemory has to hold for a placement's units in memory, at most.
+/// Words that a disk which owners share has for itself: a chunk's version and its place.
+constexpr int node_disk_words(int chunks) {
+  return 2 * chunks;
+}
+
+/// What NodeMemory has to hold for a placement's units in memory and for those that are read for all owners, at most.
 std::size_t node_memory_bytes(const Placement& placement, int owners);
 
 }  // namespace distzo2

@@ -77,11 +77,16 @@ ParameterStore::ParameterStore(TensorTable table, UpdateRule rule, HostArena& ar
     std::vector<std::byte*> host_units(memory_of_unit_);
     for (std::size_t u = 0; u < host_units.size(); ++u)
       if (placement_.units[u].tier != Tier::host) host_units[u] = nullptr;
-    pipeline_ = std::make_unique<UnitPipeline>(placement_, std::move(host_units), disk_, host_, device_, options);
+    if (slices_ && NodeReads::slot_bytes(placement_) > 0)
+      reads_ = std::make_unique<NodeReads>(*node, placement_, *disk_);
+    pipeline_ = std::make_unique<UnitPipeline>(placement_, std::move(host_units), reads_ ? reads_.get() : disk_, host_,
+                                               device_, options);
   }
 }
 
-ParameterStore::~ParameterStore() = default;
+ParameterStore::~ParameterStore() {
+  if (reads_) reads_->end_waits();  // lanes that read ahead
+}
 
 std::size_t ParameterStore::bytes() const {
   std::size_t total = 0;

@@ -4,6 +4,7 @@
 #include "core/chunk_table.hpp"
 #include "core/compute_memory.hpp"
 #include "core/host_arena.hpp"
+#include "core/node_reads.hpp"
 #include "core/node_slices.hpp"
 #include "core/placement.hpp"
 #include "core/rounding_report.hpp"
@@ -57,8 +58,8 @@ public:
   /// Tiers as placed (of `make_units` with this table and the rule's storage). `disk` serves the units placed on disk
   /// and outlives the store; chunks that it holds already keep their versions. `device`: the memory of resident units
   /// and of buffers, where it is not the host's; `Weight::data` then is an address there. `node`: the memory of
-  /// units that are not on disk, one copy of them for all ranks that share it; these make the same calls that update in
-  /// the same order.
+  /// units that are not on disk, one copy of them for all ranks that share it; these make the same calls that update,
+  /// and with units on disk the same passes, in the same order: the first reads and writes for all of them.
   ParameterStore(TensorTable table, UpdateRule rule, HostArena& arena, Placement placement, BlockStorage* disk,
                  const UnitPipeline::Options& options = {}, ComputeMemory* device = nullptr,
                  NodeMemory* node = nullptr);
@@ -157,6 +158,8 @@ public:
   void level_versions();
 
   UnitPipeline* pipeline() { return pipeline_.get(); }  // null where nothing streams
+  /// Whether what streams is read once for the ranks of a node: then each of them takes part in every pass.
+  bool reads_with_others() const { return reads_ != nullptr; }
 
 private:
   static std::size_t size(int i) { return static_cast<std::size_t>(i); }
@@ -172,6 +175,8 @@ private:
   bool shares(int unit) const {
     return slices_ != nullptr && placement_.units[static_cast<std::size_t>(unit)].tier != Tier::disk;
   }
+  /// Whether this rank writes what is on disk.
+  bool leads() const { return slices_ == nullptr || slices_->owner() == 0; }
   /// Copies of shared units go through buffers: each is brought up to date before the first is fetched.
   bool stages_shared() const { return slices_ != nullptr && placement_.staging; }
   /// Of what the pass after this one begins with, what may be fetched before that pass's update.
@@ -229,6 +234,7 @@ private:
   GatheredRows gathered_;
   std::vector<int> by_id_;                 // of gather_rows: tokens, those of one id side by side
   std::unique_ptr<PanelScratch> scratch_;  // of apply_pending
+  std::unique_ptr<NodeReads> reads_;       // what the pipeline reads from where ranks share the disk
   std::unique_ptr<UnitPipeline> pipeline_;
 };
 

@@ -168,7 +168,12 @@ void ParameterStore::level_versions() {
     for (int c = u.chunk_begin; c < u.chunk_end; ++c)
       if (version_[size(c)] < latest) late.push_back({c, latest});
   }
-  for_each_piece(late.size(), [&](std::size_t i) { replay_chunk(late[i].chunk, late[i].version); });
+  for_each_piece(late.size(), [&](std::size_t i) {
+    const auto [chunk, version] = late[i];
+    if (leads()) return replay_chunk(chunk, version);
+    disk_->write(chunk, chunk + 1, nullptr, version);
+    version_[size(chunk)] = seen_[size(chunk)] = version;
+  });
 }
 
 }  // namespace distzo2

@@ -47,6 +47,7 @@ void ParameterStore::import_chunk(int chunk,
   const int unit = unit_of_chunk_[size(chunk)];
   const Unit& u = placement_.units[size(unit)];
   const Storage storage = c.matrix() ? rule_.storage : Storage::fp32;
+  if (u.tier == Tier::disk && !leads()) return disk_->write(chunk, chunk + 1, nullptr, 0);
   const auto release = [](std::byte* p) { ::operator delete[](p, std::align_val_t(page_bytes)); };
   const std::unique_ptr<std::byte[], decltype(release)> image(
       u.tier == Tier::disk ? new (std::align_val_t(page_bytes)) std::byte[c.bytes] : nullptr, release);
@@ -158,6 +159,7 @@ Weight ParameterStore::gather_rows(int tensor, std::span<const std::int32_t> ids
       std::ranges::copy(row(by_id_[i]), row(by_id_[j]).begin());
   };
   for_each_piece(ids.size(), std::ref(fetch));  // a reference: a copy would be allocated
+  if (reads_) slices_->meet();                  // the rank that writes may not overwrite what another still looks up
   Weight w = view(tensor, first_chunk(tensor), 0, t.rows, nullptr, next_);
   w.data = gathered_.host.get();
   if (device_ != nullptr) {  // the next call comes after this step's losses: the copy is done by then

@@ -46,6 +46,10 @@ std::uint32_t BlockFile::version(int chunk) const {
   return held(chunk).version;
 }
 
+std::uint64_t BlockFile::slot(int chunk) const {
+  return static_cast<std::uint64_t>(held(chunk).slot);
+}
+
 void BlockFile::read(int begin, int end, std::byte* image) {
   check_range(begin, end);
   file_.file().check_present();

@@ -53,6 +53,8 @@ public:
   void write(int begin, int end, const std::byte* image, std::uint32_t version) override;
   bool holds(int chunk) const override;
   std::uint32_t version(int chunk) const override;
+  /// Where a chunk that is held lies: it stays there until it is written anew.
+  std::uint64_t slot(int chunk) const;
   /// Everything written is durable.
   void sync();
   std::uint64_t bytes_read() const { return file_.bytes_read(); }
@@ -60,6 +62,8 @@ public:
 
   bool direct() const { return file_.file().direct(); }
   const std::filesystem::path& folder() const { return folder_; }
+  /// The file of a store's slots.
+  static std::filesystem::path data_file(const std::filesystem::path& folder);
   /// Bytes that a store of these chunks takes on the disk.
   static std::uint64_t disk_bytes(const ChunkTable& table, int spare_slots);
   /// The room for such a store in a folder, which need not exist.

@@ -84,6 +84,10 @@ std::uint64_t BlockFile::disk_bytes(const ChunkTable& table, int spare_slots) {
   return (table.chunks.size() + static_cast<std::uint64_t>(spare_slots)) * (page_bytes + table.slot_bytes);
 }
 
+fs::path BlockFile::data_file(const fs::path& folder) {
+  return folder / data_name;
+}
+
 FileRoom BlockFile::room(const fs::path& folder, const ChunkTable& table, int spare_slots) {
   return file_room(folder / data_name, disk_bytes(table, spare_slots));
 }

@@ -202,11 +202,10 @@ void add_rest(ParameterList& deck) {
       .set("order", std::string("pertp inner"),
            "Which of the two has neighbouring ranks: pertp inner puts those that share examples side by side.",
            word({"pertp inner", "ddp inner"}))
-      .set(
-          "slices", std::string("auto"),
-          "auto: ranks of a node keep one copy of the parameters, of which each updates a slice, where none is on disk "
-          "and the host computes; off: a copy a rank.",
-          word({"auto", "off"}))
+      .set("slices", std::string("auto"),
+           "auto: ranks of a node keep one copy of the parameters, of which each updates a slice, and read what is on "
+           "disk once for all of them, where the host computes; off: a copy a rank.",
+           word({"auto", "off"}))
       .set(
           "shared memory folder", std::string(),
           "Where that copy lies, as a file without a name that the ranks map: a folder of a file system in memory that "

@@ -4,6 +4,7 @@
 #include "core/node_slices.hpp"
 #include "parallel/communicator.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,7 +30,7 @@ public:
   int owners() const override { return node_.size(); }
   void still_waiting(int owner, double seconds) override;
   /// How long one rank waits for another; 0, as at the start: for ever.
-  void set_timeout(double seconds) { timeout_s_ = seconds; }
+  void set_timeout(double seconds) { timeout_s_.store(seconds, std::memory_order_relaxed); }
 
   /// The folder that it lies in, or empty.
   const std::string& place() const { return place_; }
@@ -43,13 +44,12 @@ private:
 
   Communicator node_;
   std::vector<std::uint64_t> names_;  // of its ranks
-  double timeout_s_ = 0;
+  std::atomic<double> timeout_s_{0};
   std::string place_;
   std::unique_ptr<Window> window_;  // null where `data_` is this object's own mapping
   std::byte* data_ = nullptr;       // first a word an owner, set where it fails; then what is allocated
   std::size_t bytes_ = 0, used_ = 0;
-  int exceptions_ = 0;         // under way as this object was made
-  double end_seen_at_s_ = -1;  // of a wait
+  int exceptions_ = 0;  // under way as this object was made
 };
 
 /// The folder of the file that backs the mapping at this address, or "" for memory of no file.

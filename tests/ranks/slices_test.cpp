@@ -27,7 +27,7 @@ void expect_bits_of_one_rank(const TinyProject& project, const std::vector<std::
   const ProgramResult result = project.train(sets, {}, on_ranks(ranks));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err, "");
-  EXPECT_EQ(line_of(result.out, "slices"), line) << result.out;
+  EXPECT_EQ(line_of(result.out, "slices"), "   " + line) << result.out;
   const json summary = project.summary();
   for (const char* key : {"theta_digest", "trajectory_digest", "initial", "final", "best"})
     EXPECT_EQ(summary.at(key), alone.at(key)) << key;

@@ -28,6 +28,12 @@ protected:
                    "model: {shape: llama-tiny, weights: random, seed: 1}\n"
                    "data: {task: random tokens, sequence length: 16, train examples: 20}\n"
                    "zo: {steps: 12, batch: 4, epsilon: 1e-3, learning rate: 1e-2}\n");
+    // Room for less of the parameters than half: some are on disk even where two ranks keep one copy.
+    const nlohmann::json plan = project_.json({"plan", "disk.yaml", "--json", "--set", "memory/groups=on"});
+    const auto parameters = plan.at("tiers").at("resident").at("bytes").get<std::uint64_t>();
+    const std::uint64_t budget = plan.at("host").at("bytes").get<std::uint64_t>() - parameters * 55 / 100;
+    little_memory_ = {"memory/host budget=" + std::to_string(budget) + " B", "memory/groups=on"};
+    on_disk_ = with(little_memory_, {"parallel/slices=off"});
   }
   /// Goes on with the run of this folder, or begins it; 0: without MPI.
   void run(const std::string& folder, Sets sets, int ranks, int exit_code = 0) {
@@ -39,8 +45,7 @@ protected:
   bool has_store(const std::string& name) const { return std::filesystem::exists(project_.path(name)); }
 
   TinyProject project_;
-  // So little that decoder blocks are on disk, however the rest is shared.
-  const Sets on_disk_{"memory/host budget=129.3 MiB", "parallel/slices=off"};
+  Sets little_memory_, on_disk_;  // the latter: with a store a rank
   const Sets stopped_{"checkpoint/time limit=0.001 s"};
 };
 
@@ -53,6 +58,28 @@ TEST_F(RanksStores, change_no_bit_nor_does_stopping_the_run) {
   expect_same_run(ranks, project_.summary("resident"));
   EXPECT_GT(ranks.at("bytes_read"), 0U);
   EXPECT_FALSE(has_store("ranks/store-rank1"));
+}
+
+TEST_F(RanksStores, of_a_node_are_one_that_is_read_once) {
+  const Sets budget = with(little_memory_, {"zo/steps=30", "memory/write back every=2"});
+  run("resident", {"zo/steps=30"}, 0);
+  run("alone", budget, 0);
+  run("apart", with(budget, {"parallel/slices=off"}), 2);
+  run("shared", with(budget, stopped_), 2, 75);
+  EXPECT_TRUE(has_store("shared/store"));
+  EXPECT_FALSE(has_store("shared/store-rank1"));
+  run("shared", budget, 2);
+  for (const char* folder : {"alone", "apart", "shared"})
+    expect_same_run(project_.summary(folder), project_.summary("resident"));
+  const auto bytes = [&](const char* folder, const char* key) {
+    return project_.summary(folder).at(key).get<double>();
+  };
+  EXPECT_GT(bytes("shared", "bytes_read"), 0.0);
+  // Two ranks read what one reads, and all of it twice for digests; they write what one writes.
+  EXPECT_LT(bytes("shared", "bytes_read"), 1.4 * bytes("alone", "bytes_read"));
+  EXPECT_GT(bytes("apart", "bytes_read"), 1.9 * bytes("alone", "bytes_read"));
+  EXPECT_LT(bytes("shared", "bytes_written"), 1.2 * bytes("alone", "bytes_written"));
+  EXPECT_FALSE(has_store("shared/store"));
 }
 
 TEST_F(RanksStores, of_all_ranks_are_gone_on_with) {
