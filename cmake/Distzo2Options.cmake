@@ -17,8 +17,9 @@ add_library(distzo2_flags INTERFACE)
 target_include_directories(distzo2_flags INTERFACE "${PROJECT_SOURCE_DIR}")
 target_compile_options(distzo2_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-march=x86-64-v3 -ffp-contract=off -fno-math-errno>
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion>
-  $<$<BOOL:${CMAKE_UNITY_BUILD}>:-Wno-subobject-linkage>  # it takes the sources in a unity build for headers
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wno-sign-conversion>
+  # Sources that are compiled together are no headers of each other, and their names do not shadow each other's.
+  $<IF:$<BOOL:${CMAKE_UNITY_BUILD}>,-Wshadow=local;-Wno-subobject-linkage,-Wshadow>
   $<$<BOOL:${DISTZO2_WERROR}>:-Werror>)
 if(DISTZO2_SANITIZE)
   target_compile_options(distzo2_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
