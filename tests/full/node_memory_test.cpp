@@ -20,7 +20,7 @@ namespace distzo2 {
 namespace {
 
 constexpr int ranks = 4;
-constexpr const char* deck = R"(model: {family: opt, shape: opt-350m, weights: random, seed: 1}
+constexpr const char* node_deck = R"(model: {family: opt, shape: opt-350m, weights: random, seed: 1}
 data: {task: random tokens, sequence length: 16, train examples: 8}
 zo: {steps: 1000000, batch: 4, learning rate: 1e-6, seed: 4}
 parallel: {pertp: 2}
@@ -37,7 +37,7 @@ double pss_bytes(pid_t pid) {
 /// The sum over the ranks of a run that has done a few steps: then all of its buffers have been used.
 double bytes_of_ranks(const std::vector<std::string>& sets) {
   const TinyProject project;
-  project.write("big.yaml", deck);
+  project.write("big.yaml", node_deck);
   ProgramOptions options = on_ranks(ranks);
   options.time_limit_s = 600;
   options.environment.emplace_back("OMP_NUM_THREADS=1");
@@ -58,7 +58,7 @@ double bytes_of_ranks(const std::vector<std::string>& sets) {
 
 TEST(NodeMemory, of_four_ranks_is_one_copy_of_the_model) {
   const TinyProject project;
-  project.write("big.yaml", deck);
+  project.write("big.yaml", node_deck);
   const double copy = 4 * project.json({"plan", "big.yaml", "--json"}).at("parameters").get<double>();
   EXPECT_GT(copy, 1e9);
   // What a rank takes without a model of any size; activations of 64 tokens are not taken off.

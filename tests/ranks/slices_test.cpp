@@ -14,11 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more) {
-  sets.insert(sets.end(), more.begin(), more.end());
-  return sets;
-}
-
 /// The run of these options, one copy or a copy a rank as `line` says, gives the digests of one rank.
 void expect_bits_of_one_rank(const TinyProject& project, const std::vector<std::string>& sets, const json& alone,
                              int ranks, const std::string& line) {

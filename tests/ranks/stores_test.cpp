@@ -16,11 +16,6 @@ namespace {
 
 using Sets = std::vector<std::string>;
 
-Sets with(Sets sets, const Sets& more) {
-  sets.insert(sets.end(), more.begin(), more.end());
-  return sets;
-}
-
 class RanksStores : public ::testing::Test {
 protected:
   RanksStores() {

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* deck = R"(model:
+constexpr const char* tiny_deck = R"(model:
   folder: model
 data:
   task: task.json
@@ -100,7 +100,7 @@ TinyProject::TinyProject(const std::string& model) {
   write("train.tsv", rows(0, 40));
   write("dev.tsv", rows(40, 12));
   write("test.tsv", rows(52, 10));
-  write("deck.yaml", deck);
+  write("deck.yaml", tiny_deck);
 }
 
 fs::path TinyProject::write(const std::string& name, const std::string& text) const {
@@ -204,6 +204,11 @@ bool kill_at_bytes(const TinyProject& project, const std::vector<std::string>& w
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   program.send(SIGKILL);
   return program.wait().signal == SIGKILL;
+}
+
+std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more) {
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
 }
 
 void expect_same_run(const nlohmann::json& a, const nlohmann::json& b) {

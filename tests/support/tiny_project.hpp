@@ -43,6 +43,9 @@ private:
   TemporaryFolder folder_;
 };
 
+/// These --set options, and more of them.
+std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more);
+
 /// What `train` is told to go on with a run.
 inline const std::vector<std::string> resume{"--resume", "auto"};
 
