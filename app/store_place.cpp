@@ -42,7 +42,8 @@ StoreRecord read_store_record(const RunFolder& run) {
   return record;
 }
 
-std::string settle_store(const StoreRecord& was, const RunFolder& run, const fs::path& place, int rank) {
+std::string settle_store(const StoreRecord& was, const RunFolder& run, const fs::path& place, int rank,
+                         const fs::path& removed) {
   if (was.store.empty() || stays_there(was, run)) return {};
   const fs::path found = store_of_rank(was.store, rank);
   std::error_code error;
@@ -52,8 +53,13 @@ std::string settle_store(const StoreRecord& was, const RunFolder& run, const fs:
     fs::rename(found, place, error);
     if (!error) return fmt::format("note     this run's store is moved from {} to {}", found.string(), place.string());
   }
+  const std::string size = bytes_text(BlockFile::bytes_in(found));
+  if (!removed.empty() && fs::equivalent(found, removed, error))
+    return fmt::format(
+        "note     an earlier store of this run, {}, in {} is not used any more and goes at the run's end", size,
+        found.string());
   return fmt::format("note     an earlier store of this run, {}, is left in {}: it is not used any more; remove it",
-                     bytes_text(BlockFile::bytes_in(found)), found.string());
+                     size, found.string());
 }
 
 void write_store_record(const RunFolder& run, const fs::path& place) {

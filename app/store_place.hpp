@@ -20,8 +20,9 @@ StoreRecord read_store_record(const RunFolder& run);
 
 /// Brings the store that `was` tells of, or this rank's beside it, to `place`, where that is another one. Returns what
 /// is to be said of it: that it was moved, or that it is left where it stands. `place` is empty where this run needs no
-/// store.
-std::string settle_store(const StoreRecord& was, const RunFolder& run, const std::filesystem::path& place, int rank);
+/// store, `removed` what a good end removes in any case.
+std::string settle_store(const StoreRecord& was, const RunFolder& run, const std::filesystem::path& place, int rank,
+                         const std::filesystem::path& removed);
 
 /// Keeps where rank 0's store is, before it is made; a store in the run's folder needs no record.
 void write_store_record(const RunFolder& run, const std::filesystem::path& place);

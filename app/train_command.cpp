@@ -202,7 +202,10 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   const bool has_store = on_disk && of_node.store_rank == world.rank();
   if (run.folder) {
     const std::filesystem::path own = has_store ? store : std::filesystem::path();
-    if (const std::string note = settle_store(stood, *run.folder, own, world.rank()); !note.empty()) progress.say(note);
+    const std::filesystem::path removed =
+        config.memory.keep_store ? std::filesystem::path() : store_folder(config, *run.folder, world.rank());
+    const std::string note = settle_store(stood, *run.folder, own, world.rank(), removed);
+    if (!note.empty()) progress.say(note);
   }
   if (first && on_disk) write_store_record(*run.folder, store);
   if (first && plan.placement.streams_any()) {

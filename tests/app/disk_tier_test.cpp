@@ -148,11 +148,20 @@ TEST_F(MovedRun, leaves_its_store_to_the_run_that_it_is_a_copy_of) {
 
 TEST_F(MovedRun, says_where_a_store_is_left_that_it_needs_no_more) {
   const fs::path store = project_.path("scratch") / *names_in(project_.path("scratch")).begin();
-  const ProgramResult resumed = resume_in("run", {"memory/host budget=auto"});
+  const ProgramResult resumed = resume_in("run", {"memory/host budget=auto", "memory/keep store=true"});
   EXPECT_NE(resumed.out.find("is left in " + store.string() + ": it is not used any more; remove it"),
             std::string::npos)
       << resumed.out;
   EXPECT_TRUE(fs::exists(store));
+}
+
+TEST_F(MovedRun, removes_a_store_that_it_needs_no_more_at_its_end) {
+  const fs::path store = project_.path("scratch") / *names_in(project_.path("scratch")).begin();
+  const ProgramResult resumed = resume_in("run", {"memory/host budget=auto"});
+  EXPECT_NE(resumed.out.find("in " + store.string() + " is not used any more and goes at the run's end"),
+            std::string::npos)
+      << resumed.out;
+  EXPECT_FALSE(fs::exists(store));
 }
 
 /// Of a model in a folder, whose weights may be changed.
