@@ -5,6 +5,7 @@
 #include "core/lane_trace.hpp"
 #include "core/node_reads.hpp"
 #include "core/round_up.hpp"
+#include "core/unit_pipeline.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -30,9 +31,6 @@ std::string budget_text(std::uint64_t bytes) {
   const std::uint64_t tenths = (whole * 10 + 1023) / 1024;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
 }
-
-/// Buffers through which disk units pass where the compute memory is another one: two each way.
-constexpr std::uint64_t bounce_buffer_count = 4;
 
 struct Attempt {
   bool groups;
@@ -195,7 +193,7 @@ private:
                     : 0;
   }
   std::uint64_t bounce_bytes() const {
-    return p_.staging && uses(p_, Tier::disk) ? bounce_buffer_count * std::max(p_.buffer_bytes, p_.vector_buffer_bytes)
+    return p_.staging && uses(p_, Tier::disk) ? 2 * bounce_buffers * std::max(p_.buffer_bytes, p_.vector_buffer_bytes)
                                               : 0;
   }
   /// Rows of an embedding that streams, looked up one by one in fp32.

@@ -13,8 +13,6 @@
 namespace distzo2 {
 namespace {
 
-/// Bounce buffers each way: one fills while the other empties.
-constexpr int bounce_buffers = 2;
 constexpr std::size_t entries_a_transfer = 8;  // tasks, waits and records, at most
 
 }  // namespace

@@ -17,6 +17,10 @@
 
 namespace distzo2 {
 
+/// Buffers each way through which disk units pass where the compute memory is another one: one fills while the other
+/// empties.
+constexpr int bounce_buffers = 2;
+
 /// Moves a model's streamed units through a few reused buffers: read | upload | compute | download | write (design
 /// section 4). The calling thread is the compute lane; it waits for a unit that is not there yet and for nothing else.
 /// Where compute and store share a memory, a disk unit is read straight into its buffer. On a device the lanes upload
