@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "io/json_file.hpp"
+#include "io/trimmed.hpp"
 
 namespace distzo2 {
 
@@ -35,12 +36,6 @@ std::size_t sequence_length(std::string_view text, std::size_t at) {
     return overlong || beyond ? 0 : 4;
   }
   return 0;
-}
-
-std::string trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(' ');
-  return begin == std::string_view::npos ? std::string()
-                                         : std::string(text.substr(begin, text.find_last_not_of(' ') - begin + 1));
 }
 
 }  // namespace
@@ -98,8 +93,8 @@ void apply_set(DeckNode& root, const std::string& option) {
   if (find_bad_utf8(option) != std::string::npos) {
     throw Error(ExitCode::usage, place + ": accepted is text in UTF-8 without control characters");
   }
-  const std::string section = trimmed(option.substr(0, slash));
-  const std::string value = trimmed(option.substr(equals + 1));
+  const std::string section(trimmed(option.substr(0, slash), " "));
+  const std::string value(trimmed(option.substr(equals + 1), " "));
 
   DeckNode child;
   if (value.starts_with('"') || value.starts_with('\'')) {
@@ -112,7 +107,7 @@ void apply_set(DeckNode& root, const std::string& option) {
     child.kind = DeckNode::Kind::text;  // where it is empty: a path is left out, any other key has no value
     child.text = value;
   }
-  child.key = trimmed(option.substr(slash + 1, equals - slash - 1));
+  child.key = trimmed(option.substr(slash + 1, equals - slash - 1), " ");
   child.place = place;
   child.from_command_line = true;
 

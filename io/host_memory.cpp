@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "core/error.hpp"
+#include "io/trimmed.hpp"
 #include "io/units.hpp"
 
 namespace distzo2 {
@@ -18,11 +19,6 @@ namespace {
 
 // Version 1 says "no limit" with the largest multiple of a page below 2^63; nothing real is as large as this.
 constexpr std::uint64_t no_limit = std::uint64_t{1} << 60;
-
-std::string without_blanks(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\n");
-  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
 
 /// "/a/b", "/a", "/": a group and those above it.
 std::vector<std::string> group_and_parents(std::string group) {
@@ -89,7 +85,7 @@ private:
 
   void limit_in(const std::string& folder, const char* name) {
     if (const auto text = sources_.file(folder + "/" + name)) {
-      add(parse_unsigned(without_blanks(*text)).value_or(no_limit), 1,
+      add(parse_unsigned(trimmed(*text, " \t\n")).value_or(no_limit), 1,
           fmt::format("{} of the cgroup {}", name, folder));
     }
   }

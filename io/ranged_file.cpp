@@ -17,7 +17,7 @@ RangedFile::RangedFile(const std::filesystem::path& path) : RangedFile(path, ::p
 
 RangedFile::RangedFile(const std::filesystem::path& path, Call call) : path_(path), call_(call) {
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe that nobody writes to is opened too
-  if (fd_ < 0) fail(path_, fmt::format("cannot be opened: {}", std::strerror(errno)));
+  if (fd_ < 0) fail(path_, "cannot be opened", errno);
   struct stat status {};
   const bool regular = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
   if (!regular) {

@@ -11,6 +11,7 @@
 
 #include "io/fail.hpp"
 #include "io/json_file.hpp"
+#include "io/trimmed.hpp"
 #include "io/units.hpp"
 
 namespace distzo2 {
@@ -44,11 +45,6 @@ std::string text_of(const JsonObject& object, const std::string& key) {
     object.refuse(key, "it may not be empty");
   }
   return text;
-}
-
-std::string_view without_blanks(std::string_view text) {
-  const std::size_t begin = std::min(text.find_first_not_of(" \t\n\r"), text.size());
-  return text.substr(begin, text.find_last_not_of(" \t\n\r") + 1 - begin);
 }
 
 Transform transform_of(const JsonObject& field, const nlohmann::json& name) {
@@ -165,7 +161,8 @@ TaskLabel read_label(Task& task, const JsonObject& object, std::set<std::string>
   }
   if (object.has("word")) {
     label.word = text_of(object, "word");
-    const auto same = [&](const TaskLabel& l) { return without_blanks(l.word) == without_blanks(label.word); };
+    constexpr const char* blanks = " \t\n\r";
+    const auto same = [&](const TaskLabel& l) { return trimmed(l.word, blanks) == trimmed(label.word, blanks); };
     if (std::ranges::any_of(task.labels, same)) {
       object.refuse("word", "another label has that word already, so that no answer could tell them apart");
     }

@@ -7,20 +7,13 @@
 
 #include "core/error.hpp"
 #include "io/task.hpp"
+#include "io/trimmed.hpp"
 
 namespace distzo2 {
 
 namespace {
 
 constexpr std::string_view blanks = " \t\r\n\f\v";
-
-std::string_view stripped(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(blanks);
-  if (begin == std::string_view::npos) {
-    return {};
-  }
-  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
-}
 
 std::string changed(std::string_view text, bool upper) {
   icu::UnicodeString unicode =
@@ -47,7 +40,7 @@ std::size_t first_size(std::string_view text) {
 std::string transformed(std::string text, Transform transform) {
   switch (transform) {
     case Transform::strip:
-      return std::string(stripped(text));
+      return std::string(trimmed(text, blanks));
     case Transform::lower_case:
       return changed(text, false);
     case Transform::upper_first: {
@@ -118,7 +111,7 @@ TaskText TaskReader::text(std::uint32_t row) const {
     result.prompt += part.field < 0 ? part.text : field_text(part.field, row);
   }
   result.label = -1;
-  const std::string_view value = stripped(data_.cell(row, label_column_));
+  const std::string_view value = trimmed(data_.cell(row, label_column_), blanks);
   std::vector<std::string> accepted;
   for (std::size_t i = 0; i < task_.labels.size(); ++i) {
     const TaskLabel& label = task_.labels[i];
