@@ -25,9 +25,9 @@ constexpr const char* deck_text =
     "zo: {steps: 24, batch: 2, epsilon: 1e-3, learning rate: 1e-2, kind: gaussian}\n"
     "output: {folder: run}\n";
 
-using Sets = std::vector<std::string>;
+using DeckSettings = std::vector<std::string>;
 
-nlohmann::json summary_of(const TinyProject& project, Sets sets, const std::string& run) {
+nlohmann::json summary_of(const TinyProject& project, DeckSettings sets, const std::string& run) {
   sets.push_back("output/folder=" + run);
   const ProgramResult result = project.run(train_words("disk.yaml", sets));
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -35,19 +35,19 @@ nlohmann::json summary_of(const TinyProject& project, Sets sets, const std::stri
   return project.summary(run);
 }
 
-const Sets on_disk{"memory/host budget=129.3 MiB"};
+const DeckSettings on_disk{"memory/host budget=129.3 MiB"};
 
 TEST(DiskTier, gives_the_bits_of_a_resident_run) {
   const TinyProject project;
   project.write("disk.yaml", deck_text);
   const nlohmann::json resident = summary_of(project, {}, "resident");
   EXPECT_EQ(resident["bytes_read"], 0);
-  const std::vector<Sets> others{on_disk,
-                                 {on_disk[0], "memory/write back every=1"},
-                                 {on_disk[0], "memory/buffers=3"},
-                                 {"memory/host budget=129 MiB", "memory/groups=on"},
-                                 {"memory/staging=always"},
-                                 {"memory/staging=always", "memory/groups=on"}};
+  const std::vector<DeckSettings> others{on_disk,
+                                         {on_disk[0], "memory/write back every=1"},
+                                         {on_disk[0], "memory/buffers=3"},
+                                         {"memory/host budget=129 MiB", "memory/groups=on"},
+                                         {"memory/staging=always"},
+                                         {"memory/staging=always", "memory/groups=on"}};
   for (std::size_t i = 0; i < others.size(); ++i) {
     const nlohmann::json other = summary_of(project, others[i], "run" + std::to_string(i));
     EXPECT_EQ(other["theta_digest"], resident["theta_digest"]) << i;
@@ -63,7 +63,7 @@ TEST(DiskTier, removes_its_store_at_a_good_end_and_keeps_it_where_it_is_told) {
   project.write("disk.yaml", deck_text);
   summary_of(project, on_disk, "run");
   EXPECT_FALSE(fs::exists(project.path("run/store")));
-  Sets sets = on_disk;
+  DeckSettings sets = on_disk;
   sets.push_back("memory/keep store=true");
   summary_of(project, sets, "kept");
   EXPECT_TRUE(fs::exists(project.path("kept/store/chunks.bin")));
@@ -78,7 +78,7 @@ TEST(DiskTier, goes_on_after_kills_with_the_digest_of_an_uninterrupted_run) {
   const TinyProject project;
   project.write("disk.yaml", deck_text);
   const nlohmann::json whole = summary_of(project, on_disk, "whole");
-  Sets sets = on_disk;
+  DeckSettings sets = on_disk;
   sets.push_back("output/folder=run");
   const std::vector<std::string> words = train_words("disk.yaml", sets, {"--resume", "auto"});
   for (const std::uintmax_t records : {5U, 9U, 17U}) EXPECT_TRUE(kill_at_bytes(project, words, 600 + 64 * records));
@@ -215,13 +215,13 @@ TEST(DiskTier, takes_no_chunk_of_another_run_that_had_the_same_path) {
   const TinyProject project;
   project.write("disk.yaml", deck_text);
   const nlohmann::json whole = summary_of(project, on_disk, "whole");
-  Sets sets = on_disk;
+  DeckSettings sets = on_disk;
   for (const char* set : {"memory/write back every=1", "output/folder=run"}) sets.emplace_back(set);
   sets.push_back("memory/scratch folder=" + project.path("scratch").string());
   const std::vector<std::string> resume{"--resume", "auto"};
   EXPECT_TRUE(kill_at_bytes(project, train_words("disk.yaml", sets, resume), 600 + 64 * 9));
   fs::rename(project.path("run"), project.path("first"));
-  Sets other = sets;
+  DeckSettings other = sets;
   other.emplace_back("zo/seed=2");
   EXPECT_TRUE(kill_at_bytes(project, train_words("disk.yaml", other, resume), 600 + 64 * 7));
   fs::remove_all(project.path("run"));

@@ -22,7 +22,7 @@ std::vector<float> read_all(const SafetensorsFile& file, const std::string& name
 }
 
 /// The message with which a file of this header and data is refused.
-std::string refusal(const std::string& header, const std::string& data = "") {
+std::string refusal_of(const std::string& header, const std::string& data = "") {
   const TemporaryFolder folder;
   const auto path = folder.write("x.safetensors", raw_safetensors(header, data));
   const std::string message = file_error([&] { SafetensorsFile{path}; });
@@ -117,15 +117,15 @@ TEST(Safetensors, refuses_a_header_length_beyond_limit_or_file) {
 TEST(Safetensors, refuses_ranges_that_overlap_leave_holes_or_run_backwards) {
   const std::string a = R"("a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]})";
   const std::string data(8, 'x');
-  expect_contains(refusal("{" + a + R"(,"b":{"dtype":"U8","shape":[5],"data_offsets":[3,8]}})", data),
+  expect_contains(refusal_of("{" + a + R"(,"b":{"dtype":"U8","shape":[5],"data_offsets":[3,8]}})", data),
                   "tensor \"b\" starts at byte 3 of the data, before byte 4");
-  expect_contains(refusal("{" + a + R"(,"b":{"dtype":"U8","shape":[3],"data_offsets":[5,8]}})", data),
+  expect_contains(refusal_of("{" + a + R"(,"b":{"dtype":"U8","shape":[3],"data_offsets":[5,8]}})", data),
                   "tensor \"b\" starts at byte 5 of the data, beyond byte 4");
-  expect_contains(refusal(R"({"b":{"dtype":"U8","shape":[7],"data_offsets":[1,8]}})", data), "beyond byte 0");
-  expect_contains(refusal(R"({"b":{"dtype":"U8","shape":[4],"data_offsets":[8,4]}})", data), "begin <= end <= 8");
-  expect_contains(refusal(R"({"b":{"dtype":"U8","shape":[9],"data_offsets":[0,9]}})", data), "begin <= end <= 8");
-  expect_contains(refusal("{" + a + "}", data), "end at byte 4 of the data, but the file has 8");
-  expect_contains(refusal("{}", data), "end at byte 0 of the data, but the file has 8");
+  expect_contains(refusal_of(R"({"b":{"dtype":"U8","shape":[7],"data_offsets":[1,8]}})", data), "beyond byte 0");
+  expect_contains(refusal_of(R"({"b":{"dtype":"U8","shape":[4],"data_offsets":[8,4]}})", data), "begin <= end <= 8");
+  expect_contains(refusal_of(R"({"b":{"dtype":"U8","shape":[9],"data_offsets":[0,9]}})", data), "begin <= end <= 8");
+  expect_contains(refusal_of("{" + a + "}", data), "end at byte 4 of the data, but the file has 8");
+  expect_contains(refusal_of("{}", data), "end at byte 0 of the data, but the file has 8");
 }
 
 TEST(Safetensors, accepts_ranges_in_any_order_of_names) {
@@ -148,43 +148,43 @@ TEST(Safetensors, refuses_shapes_that_overflow_or_do_not_fit_the_range) {
   // 2^62 * 4 bytes and 2^32 * 2^32 * 4 are 0 modulo 2^64; (2^61 + 2) * 4 is 8
   for (const char* shape : {"[4611686018427387904,4]", "[4294967296,4294967296]", "[2305843009213693954]",
                             "[18446744073709551615]", "[4611686018427387904,4611686018427387904,4,0]"}) {
-    expect_contains(refusal(with_shape(shape), data),
+    expect_contains(refusal_of(with_shape(shape), data),
                     "tensor \"w\" has shape " + std::string(shape) + ", more than 2^63 bytes");
   }
   for (const char* shape : {"[-1]", "[1.5]", "[\"2\"]", "[[2]]", "[1e0]", "[18446744073709551616]"}) {
-    expect_contains(refusal(with_shape(shape), data), "extents are integers of at least 0");
+    expect_contains(refusal_of(with_shape(shape), data), "extents are integers of at least 0");
   }
-  expect_contains(refusal(with_shape("[3]"), data), "tensor \"w\" of dtype F32 and shape [3] takes 12 bytes, but");
-  expect_contains(refusal(with_shape("[0]"), data), "takes 0 bytes");
-  expect_contains(refusal(with_shape("{}"), data), "\"w.shape\" is {}; an array");
+  expect_contains(refusal_of(with_shape("[3]"), data), "tensor \"w\" of dtype F32 and shape [3] takes 12 bytes, but");
+  expect_contains(refusal_of(with_shape("[0]"), data), "takes 0 bytes");
+  expect_contains(refusal_of(with_shape("{}"), data), "\"w.shape\" is {}; an array");
 }
 
 TEST(Safetensors, refuses_malformed_entries) {
   const std::string data(2, '\0');
-  expect_contains(refusal(R"({"w":{"dtype":"F16","shape":[1],"data_offsets":[0]}})", data),
+  expect_contains(refusal_of(R"({"w":{"dtype":"F16","shape":[1],"data_offsets":[0]}})", data),
                   "data_offsets [0]; [begin, end]");
-  expect_contains(refusal(R"({"w":{"dtype":"F16","shape":[1],"data_offsets":[-2,0]}})", data), "[begin, end]");
-  expect_contains(refusal(R"({"w":{"dtype":"F16","shape":[1]}})", data), "\"w.data_offsets\" is missing");
-  expect_contains(refusal(R"({"w":{"shape":[1],"data_offsets":[0,2]}})", data), "\"w.dtype\" is missing");
-  expect_contains(refusal(R"({"w":7})", data), "\"w\" is 7; an object");
-  expect_contains(refusal(R"([1])", data), "an object {...} was expected");
-  expect_contains(refusal(R"({"__metadata__":{"format":1}})"), "\"__metadata__.format\" is 1; a text");
-  expect_contains(refusal(R"({"__metadata__":[]})"), "an object");
+  expect_contains(refusal_of(R"({"w":{"dtype":"F16","shape":[1],"data_offsets":[-2,0]}})", data), "[begin, end]");
+  expect_contains(refusal_of(R"({"w":{"dtype":"F16","shape":[1]}})", data), "\"w.data_offsets\" is missing");
+  expect_contains(refusal_of(R"({"w":{"shape":[1],"data_offsets":[0,2]}})", data), "\"w.dtype\" is missing");
+  expect_contains(refusal_of(R"({"w":7})", data), "\"w\" is 7; an object");
+  expect_contains(refusal_of(R"([1])", data), "an object {...} was expected");
+  expect_contains(refusal_of(R"({"__metadata__":{"format":1}})"), "\"__metadata__.format\" is 1; a text");
+  expect_contains(refusal_of(R"({"__metadata__":[]})"), "an object");
   expect_contains(
-      refusal(
+      refusal_of(
           R"({"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"w":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
           data),
       "\"w\" stands twice");
-  expect_contains(refusal(std::string(1'000'000, '[')), "nested more than 8 deep");
-  expect_contains(refusal(std::string("{}\0", 3)), "not valid JSON");
-  expect_contains(refusal("   "), "empty");
+  expect_contains(refusal_of(std::string(1'000'000, '[')), "nested more than 8 deep");
+  expect_contains(refusal_of(std::string("{}\0", 3)), "not valid JSON");
+  expect_contains(refusal_of("   "), "empty");
 }
 
 TEST(Safetensors, refuses_quantised_types_naming_tensor_and_dtype) {
   for (const char* dtype : {"F8_E4M3", "F8_E5M2", "F4", "I4"}) {
     expect_contains(
-        refusal(R"({"model.q.weight":{"dtype":")" + std::string(dtype) + R"(","shape":[2],"data_offsets":[0,2]}})",
-                "ab"),
+        refusal_of(R"({"model.q.weight":{"dtype":")" + std::string(dtype) + R"(","shape":[2],"data_offsets":[0,2]}})",
+                   "ab"),
         "tensor \"model.q.weight\" has dtype " + std::string(dtype) + "; F32, BF16, F16 and F64");
   }
 }
