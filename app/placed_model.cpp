@@ -10,10 +10,8 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <system_error>
 
@@ -22,9 +20,6 @@ namespace distzo2 {
 namespace fs = std::filesystem;
 
 namespace {
-
-/// Between the name of rank 0's store and another rank's number.
-constexpr const char* of_rank_prefix = "-rank";
 
 std::function<void(std::uint64_t, std::uint64_t)> told_by(const ByteProgress& progress, const char* what) {
   if (!progress) return nullptr;
@@ -91,35 +86,6 @@ void PlacedModel::sync() {
 void PlacedModel::remove_store() {
   engine_.reset();
   if (disk_) disk_->remove();
-}
-
-void PlacedModel::remove_left_stores(const RunConfig& config, const RunFolder& run, int rank, int store_rank,
-                                     int ranks) const {
-  if (!disk_ || store_rank != rank) BlockFile::remove_files(store_folder(config, run, rank));
-  const fs::path first = store_folder(config, run);
-  const std::string prefix = first.filename().string() + of_rank_prefix;
-  std::error_code none;  // no store was ever there, or another rank has just removed one
-  for (fs::directory_iterator entry(first.parent_path(), none), end; !none && entry != end; entry.increment(none)) {
-    const std::string name = entry->path().filename().string();
-    int number = 0;
-    const char* const begin = name.data() + std::min(prefix.size(), name.size());
-    const auto [stop, error] = std::from_chars(begin, name.data() + name.size(), number);
-    if (name.starts_with(prefix) && error == std::errc() && stop == name.data() + name.size() && number >= ranks)
-      BlockFile::remove_files(entry->path());
-  }
-}
-
-fs::path store_of_rank(const fs::path& first, int rank) {
-  const std::string name = first.filename().string();
-  return rank == 0 ? first : first.parent_path() / fmt::format("{}{}{}", name, of_rank_prefix, rank);
-}
-
-fs::path store_folder(const RunConfig& config, const RunFolder& run, int rank) {
-  if (config.memory.scratch_folder.empty()) return store_of_rank(run.path / "store", rank);
-  const std::string path = fs::weakly_canonical(run.path).string();
-  return store_of_rank(config.memory.scratch_folder / fmt::format("{}-{:016x}", run.path.filename().string(),
-                                                                  XXH3_64bits(path.data(), path.size())),
-                       rank);
 }
 
 TemporaryModel::TemporaryModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan,

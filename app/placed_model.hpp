@@ -4,7 +4,6 @@
 #include "app/loading.hpp"
 #include "app/progress.hpp"
 #include "app/run_config.hpp"
-#include "app/run_folder.hpp"
 #include "core/compute_memory.hpp"
 #include "core/engine.hpp"
 #include "core/memory_plan.hpp"
@@ -52,9 +51,6 @@ public:
   void sync();
   /// At a good end. The engine may not be used any more.
   void remove_store();
-  /// The same for what the run's parts before left and this one does not use: the stores of ranks from `ranks` on, and
-  /// this rank's own where nothing of it is on disk now or its node's first rank has it, which is `store_rank`.
-  void remove_left_stores(const RunConfig& config, const RunFolder& run, int rank, int store_rank, int ranks) const;
 
 private:
   std::unique_ptr<NodeBlockFile> disk_;
@@ -66,12 +62,6 @@ private:
   TrajectoryWriter* trajectory_ = nullptr;
   std::uint32_t synced_ = 0;  // records known to be durable
 };
-
-/// Where a run keeps what goes to disk: `store` in its folder, or a folder of its own in `memory/scratch folder`.
-/// Ranks other than 0 have theirs beside it.
-std::filesystem::path store_folder(const RunConfig& config, const RunFolder& run, int rank = 0);
-/// A rank's place, where that of rank 0 is `first`.
-std::filesystem::path store_of_rank(const std::filesystem::path& first, int rank);
 
 /// The model of a command that has no run, placed as a run's would be. What goes to disk is in a folder of this process
 /// in `memory/scratch folder`, and goes with this object. Throws Error (usage) where one is needed and none is named.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/plan_report.hpp"
 
-#include "app/placed_model.hpp"
+#include "app/store_place.hpp"
 #include "core/chunk_table.hpp"
 #include "io/block_file.hpp"
 #include "io/units.hpp"

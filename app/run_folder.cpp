@@ -27,22 +27,20 @@ namespace fs = std::filesystem;
 /// A larger one is no number that was counted up to.
 constexpr int last_run_number = 999'999'999;
 
-/// The number of runs/<deck>-<NNN>, or -1 for any other name.
-int run_number(const std::string& name, const std::string& prefix) {
-  int number = -1;
-  if (name.size() < prefix.size() + 3 || !name.starts_with(prefix)) return -1;
-  const char* end = name.data() + name.size();
-  const auto [last, error] = std::from_chars(name.data() + prefix.size(), end, number);
-  return error == std::errc() && last == end && number <= last_run_number ? number : -1;
+std::string run_name(const std::string& prefix, int number) {
+  return fmt::format("{}{:03}", prefix, number);
 }
 
-/// What is named as a run of the deck, the newest first.
+/// What is named as a run of the deck, the newest first; deck-1 and deck-0001 are no names that a run gets.
 std::map<int, fs::path, std::greater<>> runs_of(const fs::path& runs, const std::string& prefix) {
   std::map<int, fs::path, std::greater<>> found;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(runs, error))
-    if (const int number = run_number(entry.path().filename().string(), prefix); number > 0)
+  for (const fs::directory_entry& entry : fs::directory_iterator(runs, error)) {
+    const std::string name = entry.path().filename().string();
+    const int number = number_after(name, prefix);
+    if (number > 0 && number <= last_run_number && name == run_name(prefix, number))
       found.emplace(number, entry.path());
+  }
   return found;
 }
 
@@ -78,6 +76,14 @@ bool holds_run(const fs::path& folder) {
 
 }  // namespace
 
+int number_after(const std::string& name, const std::string& prefix) {
+  int number = -1;
+  if (!name.starts_with(prefix) || name.find_first_not_of("0123456789", prefix.size()) != std::string::npos) return -1;
+  const char* const end = name.data() + name.size();
+  const auto [last, error] = std::from_chars(name.data() + prefix.size(), end, number);
+  return error == std::errc() && last == end ? number : -1;
+}
+
 void check_no_run(const RunConfig& config) {
   const fs::path& folder = config.output.folder;
   if (!folder.empty() && holds_run(folder))
@@ -100,7 +106,7 @@ RunFolder new_run_folder(const RunConfig& config, const fs::path& deck) {
   fs::create_directories(runs, error);
   if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", runs.string(), error.message()));
   for (int number = newest_number(runs, run_prefix(deck)) + 1;; ++number) {
-    const fs::path folder = runs / fmt::format("{}{:03}", run_prefix(deck), number);
+    const fs::path folder = runs / run_name(run_prefix(deck), number);
     if (fs::create_directory(folder, error)) return {folder};  // false where another run just took this number
     if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
   }

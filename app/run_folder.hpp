@@ -28,6 +28,9 @@ struct RunFolder {
   std::filesystem::path lock() const { return path / ".lock"; }               // an empty file, which stays
 };
 
+/// The number that follows this prefix and ends a name, in digits alone; -1 for any other name.
+int number_after(const std::string& name, const std::string& prefix);
+
 /// Throws Error (usage) where `output/folder` holds a run.
 void check_no_run(const RunConfig& config);
 

@@ -2,74 +2,219 @@
 #include "app/store_place.hpp"
 
 #include "app/output_place.hpp"
-#include "app/placed_model.hpp"
+#include "app/ranks.hpp"
 #include "io/block_file.hpp"
 #include "io/json_file.hpp"
 #include "io/output_file.hpp"
 #include "io/units.hpp"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
+#include <algorithm>
+#include <set>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 namespace distzo2 {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_record_bytes = 16384;
+constexpr std::size_t most_record_bytes = 1 << 20;  // thousands of places
 
-fs::path place_of(const RunFolder& run) {
+/// Between the name of rank 0's store and another rank's number.
+constexpr const char* of_rank_prefix = "-rank";
+
+/// Where rank 0's store is or was; the other ranks' are beside it.
+struct Place {
+  fs::path first;
+  fs::path run;  // the run's folder then
+};
+
+fs::path folder_of(const RunFolder& run) {
   return fs::weakly_canonical(run.path);
 }
 
-/// Whether the run that the record was made for is where it was: then the folder that has the record is a copy.
-bool stays_there(const StoreRecord& was, const RunFolder& run) {
+fs::path own_store(const RunFolder& run) {
+  return run.path / "store";
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+/// Whether a run is in the folder where this one was then: it is that run, and this one a copy, or another one that the
+/// place now belongs to.
+bool is_of_another_run(const Place& place, const RunFolder& run) {
   std::error_code none;
-  return was.run != place_of(run) && fs::exists(RunFolder{was.run}.lock(), none);
+  return place.run != folder_of(run) && fs::exists(RunFolder{place.run}.lock(), none);
+}
+
+/// Two lines a place; one within the run's folder is told of from there, and comes along with it.
+std::vector<Place> recorded_places(const RunFolder& run) {
+  std::vector<Place> places;
+  std::error_code none;
+  if (!fs::exists(run.store_record(), none)) return places;
+  const std::vector<std::string> lines = lines_of(read_text_file(run.store_record(), most_record_bytes));
+  for (std::size_t i = 0; i + 1 < lines.size(); i += 2) {
+    const Place place{lines[i], lines[i + 1]};
+    if (place.first.is_relative())
+      places.push_back({run.path / place.first, folder_of(run)});
+    else if (!is_of_another_run(place, run))
+      places.push_back(place);
+  }
+  return places;
+}
+
+/// The one that this run would use, those that it used before, and that in its folder.
+std::vector<Place> all_places(const RunConfig& config, const RunFolder& run) {
+  std::vector<Place> places, candidates = recorded_places(run);
+  candidates.insert(candidates.begin(), Place{fs::absolute(store_folder(config, run)), folder_of(run)});
+  candidates.push_back({fs::absolute(own_store(run)), folder_of(run)});
+  std::set<fs::path> known;
+  for (const Place& place : candidates)
+    if (known.insert(fs::weakly_canonical(place.first)).second) places.push_back(place);
+  return places;
+}
+
+void write_record(const RunFolder& run, const std::vector<Place>& places) {
+  std::string text;
+  for (const auto& [first, then] : places) {
+    if (first == fs::absolute(own_store(run))) continue;  // known without
+    const bool inside = lies_within(first, run.path);
+    const fs::path told = inside ? fs::weakly_canonical(first).lexically_relative(folder_of(run)) : first;
+    text += told.string() + "\n" + then.string() + "\n";
+  }
+  std::error_code none;
+  if (text.empty())
+    fs::remove(run.store_record(), none);
+  else
+    replace_text_file(run.store_record(), text);
+}
+
+/// The folders there that have a store's name, of whatever rank.
+std::vector<fs::path> stores_at(const fs::path& first) {
+  std::vector<fs::path> stores;
+  std::error_code none;  // no store was ever there, or another rank is just removing one
+  if (fs::is_directory(first, none)) stores.push_back(first);
+  for (fs::directory_iterator entry(first.parent_path(), none), end; !none && entry != end; entry.increment(none)) {
+    const std::string name = entry->path().filename().string();
+    const int rank = number_after(name, first.filename().string() + of_rank_prefix);
+    if (rank > 0 && name == store_of_rank(first, rank).filename()) stores.push_back(entry->path());
+  }
+  std::ranges::sort(stores);
+  return stores;
+}
+
+/// What rank 0 finds, on every rank.
+std::vector<fs::path> places_of_all(Communicator& world, const RunConfig& config, const RunFolder& run, bool record) {
+  std::string text;
+  on_first(world, [&] {
+    const std::vector<Place> places = all_places(config, run);
+    if (record || fs::exists(run.store_record())) write_record(run, places);  // without those of another run
+    for (const Place& place : places) text += place.first.string() + "\n";
+  });
+  const std::vector<std::string> lines = lines_of(world.broadcast(text));
+  return {lines.begin(), lines.end()};
+}
+
+/// Brings the latest store that this rank had elsewhere to the first of the places. Returns what is to be said of it.
+std::string move_store(const std::vector<fs::path>& places, int rank) {
+  const fs::path now = store_of_rank(places.front(), rank);
+  if (BlockFile::stands_in(now)) return {};
+  for (const fs::path& place : places) {
+    const fs::path was = store_of_rank(place, rank);
+    if (!BlockFile::stands_in(was)) continue;
+    std::error_code error;
+    fs::create_directories(now.parent_path(), error);
+    fs::rename(was, now, error);
+    return error ? std::string()
+                 : fmt::format("note     this run's store is moved from {} to {}", was.string(), now.string());
+  }
+  return {};
+}
+
+/// What of the run's stores stands and is not among `used`.
+std::vector<std::string> notes_of_others(const std::vector<fs::path>& places, const std::set<fs::path>& used,
+                                         bool kept) {
+  std::vector<std::string> notes;
+  for (const fs::path& place : places)
+    for (const fs::path& store : stores_at(place)) {
+      if (used.contains(store) || !BlockFile::stands_in(store)) continue;
+      const std::string size = bytes_text(BlockFile::bytes_in(store));
+      notes.push_back(kept ? fmt::format("note     an earlier store of this run, {}, is left in {}: it is not used any "
+                                         "more; remove it",
+                                         size, store.string())
+                           : fmt::format("note     an earlier store of this run, {}, in {} is not used any more and "
+                                         "goes at the run's end",
+                                         size, store.string()));
+    }
+  return notes;
+}
+
+/// The notes of all ranks; of what several see, once. A note names the host where that is not rank 0's.
+std::vector<std::string> gathered(Job& job, const std::vector<std::string>& mine) {
+  std::string text;
+  for (const std::string& note : mine) text += note + "\n";
+  const std::vector<std::string> of_ranks = job.world().gather(text);
+  std::vector<std::string> notes;
+  std::set<std::string> known;
+  for (std::size_t r = 0; r < of_ranks.size(); ++r) {
+    const std::string& host = job.places()[r].host;
+    for (const std::string& note : lines_of(of_ranks[r]))
+      if (known.insert(note).second) notes.push_back(host == job.places()[0].host ? note : note + ", on " + host);
+  }
+  return notes;
 }
 
 }  // namespace
 
-StoreRecord read_store_record(const RunFolder& run) {
-  StoreRecord record;
-  std::error_code none;
-  if (!fs::exists(run.store_record(), none)) return record;
-  std::istringstream lines(read_text_file(run.store_record(), most_record_bytes));
-  std::string store, folder;
-  if (std::getline(lines, store) && std::getline(lines, folder)) record = {store, folder};
-  return record;
+fs::path store_of_rank(const fs::path& first, int rank) {
+  const std::string name = first.filename().string();
+  return rank == 0 ? first : first.parent_path() / fmt::format("{}{}{}", name, of_rank_prefix, rank);
 }
 
-std::string settle_store(const StoreRecord& was, const RunFolder& run, const fs::path& place, int rank,
-                         const fs::path& removed) {
-  if (was.store.empty() || stays_there(was, run)) return {};
-  const fs::path found = store_of_rank(was.store, rank);
-  std::error_code error;
-  if (!BlockFile::stands_in(found) || fs::equivalent(found, place, error)) return {};
-  if (!place.empty() && !BlockFile::stands_in(place)) {
-    fs::create_directories(place.parent_path(), error);
-    fs::rename(found, place, error);
-    if (!error) return fmt::format("note     this run's store is moved from {} to {}", found.string(), place.string());
-  }
-  const std::string size = bytes_text(BlockFile::bytes_in(found));
-  if (!removed.empty() && fs::equivalent(found, removed, error))
-    return fmt::format(
-        "note     an earlier store of this run, {}, in {} is not used any more and goes at the run's end", size,
-        found.string());
-  return fmt::format("note     an earlier store of this run, {}, is left in {}: it is not used any more; remove it",
-                     size, found.string());
+fs::path store_folder(const RunConfig& config, const RunFolder& run, int rank) {
+  if (config.memory.scratch_folder.empty()) return store_of_rank(own_store(run), rank);
+  const std::string path = folder_of(run).string();
+  return store_of_rank(config.memory.scratch_folder / fmt::format("{}-{:016x}", run.path.filename().string(),
+                                                                  XXH3_64bits(path.data(), path.size())),
+                       rank);
 }
 
-void write_store_record(const RunFolder& run, const fs::path& place) {
-  if (lies_within(place, run.path)) return remove_store_record(run);
-  replace_text_file(run.store_record(), fs::absolute(place).string() + "\n" + place_of(run).string() + "\n");
+StorePlace place_store(Job& job, const RunConfig& config, const RunFolder& run, const NodePlan& of_node) {
+  Communicator& world = job.world();
+  const bool on_disk = of_node.plan.disk_bytes > 0, own = on_disk && of_node.store_rank == world.rank();
+  // 1. Who has a store now, and every place, which are kept before anything is moved or made.
+  const std::vector<std::uint64_t> owns = world.gather(std::uint64_t{own ? 1U : 0U});
+  const std::vector<fs::path> places = places_of_all(world, config, run, std::ranges::count(owns, 1U) > 0);
+  // 2. Each rank's own.
+  std::vector<std::string> notes;
+  if (own)
+    if (const std::string moved = move_store(places, world.rank()); !moved.empty()) notes.push_back(moved);
+  world.barrier();
+  // 3. What nobody has.
+  std::set<fs::path> used;
+  for (std::size_t r = 0; r < owns.size(); ++r)
+    if (owns[r] != 0) used.insert(store_of_rank(places.front(), static_cast<int>(r)));
+  for (std::string& note : notes_of_others(places, used, config.memory.keep_store)) notes.push_back(std::move(note));
+  return {on_disk ? store_folder(config, run, of_node.store_rank) : fs::path(), gathered(job, notes)};
 }
 
-void remove_store_record(const RunFolder& run) {
-  std::error_code none;  // what cannot be removed tells of a store that is not there, which is no harm
-  fs::remove(run.store_record(), none);
+void remove_stores(Communicator& world, const RunConfig& config, const RunFolder& run) {
+  world.barrier();  // nobody has one open
+  for (const fs::path& place : places_of_all(world, config, run, false))
+    for (const fs::path& store : stores_at(place)) BlockFile::remove_files(store);
+  world.barrier();
+  on_first(world, [&] {
+    std::error_code none;  // a record that cannot be removed tells of stores that are not there, which is no harm
+    fs::remove(run.store_record(), none);
+  });
 }
 
 }  // namespace distzo2

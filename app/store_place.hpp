@@ -1,33 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "app/node_plan.hpp"
+#include "app/run_config.hpp"
 #include "app/run_folder.hpp"
+#include "parallel/job.hpp"
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace distzo2 {
 
-// A store outside its run's folder does not come along where that is moved. The folder's `store.path` says where it is,
-// and of which folder: a copy of a run has no part in the store.
+/// Where a run keeps what goes to disk: `store` in its folder, or a folder of its own in `memory/scratch folder`.
+/// Ranks other than 0 have theirs beside it.
+std::filesystem::path store_folder(const RunConfig& config, const RunFolder& run, int rank = 0);
+/// A rank's place, where that of rank 0 is `first`.
+std::filesystem::path store_of_rank(const std::filesystem::path& first, int rank);
 
-/// What a run's folder says of its store; empty paths where it says nothing.
-struct StoreRecord {
-  std::filesystem::path store;
-  std::filesystem::path run;  // the folder's own path then
+// A run may go on with another scratch folder, on other ranks, and in a folder that was moved. `store.path` in its
+// folder tells of every place where its stores are or were, so that none outlives its end. A copy of the run has no
+// part in those outside its folder.
+
+/// What a rank takes of the run's stores, and what is to be said of them.
+struct StorePlace {
+  std::filesystem::path store;     // this rank's or its node's; empty where nothing of this rank's is on disk
+  std::vector<std::string> notes;  // of all ranks, on all: what was moved, and what stands and is not used any more
 };
-StoreRecord read_store_record(const RunFolder& run);
 
-/// Brings the store that `was` tells of, or this rank's beside it, to `place`, where that is another one. Returns what
-/// is to be said of it: that it was moved, or that it is left where it stands. `place` is empty where this run needs no
-/// store, `removed` what a good end removes in any case.
-std::string settle_store(const StoreRecord& was, const RunFolder& run, const std::filesystem::path& place, int rank,
-                         const std::filesystem::path& removed);
+/// By all ranks, before the store is made: keeps its place in the run's folder, brings each rank's own store to it from
+/// where that was before, and looks for stores that nobody uses now.
+StorePlace place_store(Job& job, const RunConfig& config, const RunFolder& run, const NodePlan& of_node);
 
-/// Keeps where rank 0's store is, before it is made; a store in the run's folder needs no record.
-void write_store_record(const RunFolder& run, const std::filesystem::path& place);
-
-/// After the store was removed.
-void remove_store_record(const RunFolder& run);
+/// By all ranks, at an end after which no store is kept: removes whatever any rank has or had at any of the places.
+void remove_stores(Communicator& world, const RunConfig& config, const RunFolder& run);
 
 }  // namespace distzo2

@@ -191,29 +191,16 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   // 3. The model. What goes to disk needs the run's folder; otherwise there is none before all has been read.
   const bool on_disk = plan.disk_bytes > 0;
   if (on_disk && !run.folder) check_scratch(planned, plan);
-  const StoreRecord stood = run.folder ? read_store_record(*run.folder) : StoreRecord();
   const std::vector<std::uint64_t> disks = world.gather(std::uint64_t{on_disk ? 1U : 0U});
   if (std::ranges::count(disks, 1U) > 0) {
     on_first(world, [&] { make_folder(run, options, config); });
     share_folder(world, run);
   }
-  const std::filesystem::path store =
-      on_disk ? store_folder(config, *run.folder, of_node.store_rank) : std::filesystem::path();
-  const bool has_store = on_disk && of_node.store_rank == world.rank();
-  if (run.folder) {
-    const std::filesystem::path own = has_store ? store : std::filesystem::path();
-    const std::filesystem::path removed =
-        config.memory.keep_store ? std::filesystem::path() : store_folder(config, *run.folder, world.rank());
-    const std::string note = settle_store(stood, *run.folder, own, world.rank(), removed);
-    if (!note.empty()) progress.say(note);
-  }
-  if (first && on_disk) write_store_record(*run.folder, store);
-  if (first && plan.placement.streams_any()) {
-    say_all(progress, plan_lines(planned, plan));
-    if (!of_node.line.empty()) progress.say(of_node.line);
-  }
-  // Rank 0's store is written after the trajectory is on the disk; what another's has beyond it is forgotten on resume.
-  PlacedModel placed(config, model, plan, config.precision.compute, store, run.records_found(),
+  const StorePlace stored = run.folder ? place_store(job, config, *run.folder, of_node) : StorePlace();
+  say_all(progress, stored.notes);
+  if (first && plan.placement.streams_any()) say_all(progress, plan_lines(planned, plan));
+  if (!of_node.line.empty()) progress.say(of_node.line);
+  PlacedModel placed(config, model, plan, config.precision.compute, stored.store, run.records_found(),
                      stop.told_to(progress, world), of_node.window.get());
   Engine& engine = placed.engine();
   stop.check(world);
@@ -234,7 +221,6 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
 
   // 5. What the run is, in a few lines, and up to where it was.
   if (first) say_all(progress, opening_lines(run, planned, plan, engine.store()));
-  if (!of_node.line.empty() && !plan.placement.streams_any()) progress.say(of_node.line);
   say_all(progress, rank_lines(job));
   TimeLeft time_left(work_of(config, data));
   RunEvaluations evaluations(config, data, folder, engine, files.trajectory.get(), files.metrics, progress, signals,
@@ -297,8 +283,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   });
   if (!config.memory.keep_store) {
     placed.remove_store();  // the engine's end
-    placed.remove_left_stores(config, folder, world.rank(), of_node.store_rank, world.size());
-    if (first && on_disk) remove_store_record(folder);
+    remove_stores(world, config, folder);
   }
 
   // 8. What became of it, and the command that goes on from here.

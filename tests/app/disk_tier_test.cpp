@@ -136,6 +136,42 @@ TEST_F(MovedRun, takes_its_store_to_another_scratch_folder) {
   EXPECT_EQ(names_in(project_.path("other")), std::set<std::string>());
 }
 
+TEST_F(MovedRun, takes_its_store_from_and_to_its_own_folder) {
+  const Words in_its_folder{"memory/scratch folder=", "checkpoint/time limit=0.001 s"};
+  EXPECT_EQ(project_.train(with(in_its_folder), {"--resume", "auto"}).exit_code, 75);
+  EXPECT_EQ(names_in(project_.path("scratch")), std::set<std::string>());
+  EXPECT_TRUE(fs::exists(project_.path("run/store")));
+  const ProgramResult resumed = resume_in("run", {"memory/scratch folder=other"});
+  EXPECT_NE(resumed.out.find("note     this run's store is moved from " + project_.path("run/store").string() + " to "),
+            std::string::npos)
+      << resumed.out;
+  EXPECT_FALSE(fs::exists(project_.path("run/store")));
+  EXPECT_EQ(names_in(project_.path("other")), std::set<std::string>());
+}
+
+TEST_F(MovedRun, remembers_each_place_of_its_stores_until_its_end) {
+  const std::string name = *names_in(project_.path("scratch")).begin();
+  for (const char* place : {"other/", "third/"}) {  // where a store stands none is moved to
+    fs::create_directory(project_.path(place));
+    fs::copy(project_.path("scratch/" + name), project_.path(place + name));
+  }
+  fs::copy(project_.path("scratch/" + name), project_.path("run/store"));
+  for (const char* place : {"other", "third"}) {
+    const Words sets = with({"memory/scratch folder=" + std::string(place), "checkpoint/time limit=0.001 s"});
+    EXPECT_EQ(project_.train(sets, {"--resume", "auto"}).exit_code, 75);
+  }
+  const ProgramResult resumed = resume_in("run");
+  for (const fs::path& left :
+       {project_.path("scratch/" + name), project_.path("other/" + name), project_.path("run/store")}) {
+    EXPECT_NE(resumed.out.find("in " + left.string() + " is not used any more and goes at the run's end"),
+              std::string::npos)
+        << resumed.out;
+    EXPECT_FALSE(fs::exists(left));
+  }
+  EXPECT_FALSE(fs::exists(project_.path("third/" + name)));
+  EXPECT_FALSE(fs::exists(project_.path("run/store.path")));
+}
+
 TEST_F(MovedRun, leaves_its_store_to_the_run_that_it_is_a_copy_of) {
   const std::set<std::string> stores = names_in(project_.path("scratch"));
   fs::copy(project_.path("run"), project_.path("copy"));
@@ -162,6 +198,7 @@ TEST_F(MovedRun, removes_a_store_that_it_needs_no_more_at_its_end) {
             std::string::npos)
       << resumed.out;
   EXPECT_FALSE(fs::exists(store));
+  EXPECT_FALSE(fs::exists(project_.path("run/store.path")));
 }
 
 /// Of a model in a folder, whose weights may be changed.

@@ -113,6 +113,7 @@ TEST(RunPlaces, that_are_empty_or_no_folders_are_passed_over_by_a_resume) {
   project.write("runs/deck-002/.lock", "");  // of a run that was killed before it had begun
   project.write("runs/deck-003", "a file");
   fs::create_symlink("nowhere", project.path("runs/deck-004"));
+  fs::copy(project.path("runs/deck-001"), project.path("runs/deck-0009"));  // no name that a run gets
   const ProgramResult resumed = project.train(OneStepDone::with({"output/folder="}), resume);
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   for (const auto& [name, what] :

@@ -30,12 +30,13 @@ protected:
     little_memory_ = {"memory/host budget=" + std::to_string(budget) + " B", "memory/groups=on"};
     on_disk_ = with(little_memory_, {"parallel/slices=off"});
   }
-  /// Goes on with the run of this folder, or begins it; 0: without MPI.
-  void run(const std::string& folder, Sets sets, int ranks, int exit_code = 0) {
+  /// Goes on with the run of this folder, or begins it; 0: without MPI. Returns what it said.
+  std::string run(const std::string& folder, Sets sets, int ranks, int exit_code = 0) {
     sets.emplace_back("output/folder=" + folder);
     const ProgramResult result = project_.run(train_words("disk.yaml", sets, {"--resume", "auto"}),
                                               ranks == 0 ? ProgramOptions{} : on_ranks(ranks));
     EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    return result.out;
   }
   bool has_store(const std::string& name) const { return std::filesystem::exists(project_.path(name)); }
 
@@ -107,6 +108,31 @@ TEST_F(RanksStores, are_gone_after_an_end_on_fewer_ranks_or_in_more_memory) {
     for (const char* store : {"/store", "/store-rank1", "/store-rank2"})
       EXPECT_FALSE(has_store(folder + std::string(store)));
   }
+}
+
+TEST_F(RanksStores, are_moved_or_gone_where_the_run_goes_on_elsewhere) {
+  run("resident", {}, 0);
+  const auto scratch = [](const std::string& folder) { return "memory/scratch folder=" + folder; };
+  const auto expect_said = [](const std::string& out, const std::string& part) {
+    EXPECT_NE(out.find(part), std::string::npos) << "\"" << part << "\" is not in:\n" << out;
+  };
+  const std::string moved = "is moved from " + project_.path("a/").string();
+  const std::string unused = " is not used any more and goes at the run's end\n";
+  // 1. In a folder that was moved, on fewer ranks.
+  run("first", with(on_disk_, with(stopped_, {scratch("a")})), 3, 75);
+  std::filesystem::rename(project_.path("first"), project_.path("moved"));
+  std::string out = run("moved", with(on_disk_, {scratch("a")}), 2);
+  for (const std::string& part : {moved + "first-", std::string("-rank1 to "), "-rank2" + unused})
+    expect_said(out, part);
+  // 2. In another scratch folder, with one store a node.
+  run("other", with(on_disk_, with(stopped_, {scratch("a")})), 3, 75);
+  out = run("other", with(little_memory_, {scratch("b")}), 2);
+  for (const std::string& part : {moved + "other-", "-rank1" + unused, "-rank2" + unused}) expect_said(out, part);
+  for (const char* folder : {"moved", "other"}) {
+    expect_same_run(project_.summary(folder), project_.summary("resident"));
+    EXPECT_FALSE(has_store(folder + std::string("/store.path")));
+  }
+  for (const char* folder : {"a", "b"}) EXPECT_TRUE(std::filesystem::is_empty(project_.path(folder)));
 }
 
 }  // namespace
