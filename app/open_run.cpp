@@ -25,15 +25,16 @@ void remove_summary(const RunFolder& folder) {
 
 /// Says what is wrong with a summary that is not this run's end. One without a trajectory is of a run that nobody can
 /// go on with, and whose models a new one would replace: Error (usage).
-void check_summary(const RunFolder& folder, const OpenRun& run, Progress& progress) {
-  const std::optional<std::string> problem = summary_problem(folder, run.steps_done());
-  if (problem && !run.found)
+void check_summary(const OpenRun& run, Progress& progress) {
+  const RunFolder& folder = *run.folder;
+  if (run.summary.there && !run.found)
     throw Error(ExitCode::usage,
                 fmt::format("{}: it tells of a run, but {} is not there: this run cannot be gone on with. Bring that "
                             "file back, or remove this one to begin a new run in its folder",
                             folder.summary().string(), folder.trajectory().filename().string()));
-  if (problem && !problem->empty())
-    progress.say(fmt::format("note     {}: it is no end of this run, and goes when the run goes on", *problem));
+  if (!run.summary.problem.empty())
+    progress.say(
+        fmt::format("note     {}: it is no end of this run, and goes when the run goes on", run.summary.problem));
 }
 
 }  // namespace
@@ -62,7 +63,10 @@ OpenRun find_run(const TrainOptions& options, const RunConfig& config, Progress&
     if (fs::exists(run.folder->trajectory())) run.found = read_trajectory(run.folder->trajectory());
   }
   if (run.found) check_same_mathematics(run.found->header, config, run.folder->trajectory());
-  if (run.folder) check_summary(*run.folder, run, progress);
+  if (run.folder) {
+    run.summary = find_summary(*run.folder, run.steps_done());
+    check_summary(run, progress);
+  }
   if (is_finished(run, config.zo.steps)) return run;
   progress.say(run.found ? fmt::format("resuming {}, which has {} step{}", run.folder->path.string(), run.steps_done(),
                                        run.steps_done() == 1 ? "" : "s")
@@ -71,9 +75,8 @@ OpenRun find_run(const TrainOptions& options, const RunConfig& config, Progress&
 }
 
 bool is_finished(const OpenRun& run, std::uint32_t steps) {
-  if (!run.found) return false;
   // With a constant learning rate a finished run's deck may ask for more steps than were done.
-  return ended_well(*run.folder, run.steps_done()) && run.steps_done() >= steps;
+  return run.found && run.summary.is_end() && run.steps_done() >= steps;
 }
 
 const RunFolder& make_folder(OpenRun& run, const TrainOptions& options, const RunConfig& config) {

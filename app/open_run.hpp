@@ -21,6 +21,7 @@ struct OpenRun {
   std::optional<RunFolder> folder;
   std::unique_ptr<RunLock> lock;
   std::optional<Trajectory> found;  // none: the run begins at step 0
+  FoundSummary summary;             // on rank 0, where a run was found
   std::span<const StepRecord> records_found() const {
     return found ? std::span<const StepRecord>(found->steps) : std::span<const StepRecord>();
   }

@@ -141,23 +141,22 @@ void check_run_files(const RunFolder& folder) {
     if (std::error_code none; fs::exists(fs::symlink_status(file, none))) expect_regular_file(file);
 }
 
-std::optional<std::string> summary_problem(const RunFolder& folder, std::uint64_t steps_done) {
+FoundSummary find_summary(const RunFolder& folder, std::uint64_t steps_done) {
+  FoundSummary summary;
   std::error_code error;
-  if (!fs::exists(folder.summary(), error)) return std::nullopt;
-  try {
-    const nlohmann::json json = read_json_file(folder.summary());
-    const auto steps = static_cast<std::uint64_t>(JsonObject(json, folder.summary().string()).integer("steps", 0));
-    return steps == steps_done ? std::string()
-                               : fmt::format("{}: it is of {} step{}, and the trajectory has {}",
-                                             folder.summary().string(), steps, steps == 1 ? "" : "s", steps_done);
-  } catch (const Error& problem) {
-    return problem.what();
-  }
-}
-
-bool ended_well(const RunFolder& folder, std::uint64_t steps_done) {
-  const std::optional<std::string> problem = summary_problem(folder, steps_done);
-  return problem && problem->empty();
+  summary.there = fs::exists(folder.summary(), error);
+  if (summary.there) try {
+      const nlohmann::json json = read_json_file(folder.summary());
+      const JsonObject object(json, folder.summary().string());
+      const auto steps = static_cast<std::uint64_t>(object.integer("steps", 0));
+      if (steps != steps_done)
+        summary.problem = fmt::format("{}: it is of {} step{}, and the trajectory has {}", folder.summary().string(),
+                                      steps, steps == 1 ? "" : "s", steps_done);
+      summary.commit = object.string_or("git_hash", "");
+    } catch (const Error& problem) {
+      summary.problem = problem.what();
+    }
+  return summary;
 }
 
 bool is_worked_on(const RunFolder& folder) {

@@ -53,12 +53,15 @@ ExistingRun existing_run_folder(const RunConfig& config, const std::filesystem::
 /// waited for, and a folder is found too late.
 void check_run_files(const RunFolder& folder);
 
-/// What keeps summary.json from being the end of a run whose trajectory has so many steps; an empty text: it is that
-/// end. None: there is no summary.
-std::optional<std::string> summary_problem(const RunFolder& folder, std::uint64_t steps_done);
-
-/// Whether a run is at its end: it left a summary, of as many steps as its trajectory has now.
-bool ended_well(const RunFolder& folder, std::uint64_t steps_done);
+/// summary.json, as a folder has it.
+struct FoundSummary {
+  bool there = false;
+  std::string problem;  // what keeps it from being the run's end
+  std::string commit;   // that made it
+  bool is_end() const { return there && problem.empty(); }
+};
+/// Of a run whose trajectory has so many steps: a summary of others is no end of it.
+FoundSummary find_summary(const RunFolder& folder, std::uint64_t steps_done);
 
 /// Whether a process works in this folder now, as far as its lock tells. It is looked at, not taken: a run that starts
 /// at this moment is not disturbed.

@@ -3,7 +3,6 @@
 
 #include "app/run_config.hpp"
 #include "core/error.hpp"
-#include "io/json_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -67,10 +66,10 @@ RunStatus read_run_status(const RunFolder& folder, const Trajectory& trajectory)
   status.best = best_on_dev(evaluations);
 
   // 3. Whether it is at its end.
-  status.summary_problem = summary_problem(folder, status.steps_done).value_or("");
-  if (ended_well(folder, status.steps_done)) {
-    const nlohmann::json summary = read_json_file(folder.summary());
-    status.commit = JsonObject(summary, folder.summary().string()).string_or("git_hash", "");
+  const FoundSummary summary = find_summary(folder, status.steps_done);
+  status.summary_problem = summary.problem;
+  if (summary.is_end()) {
+    status.commit = summary.commit;
     status.state = State::finished;
   }
   if (is_worked_on(folder)) status.state = State::running;
