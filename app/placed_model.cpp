@@ -40,7 +40,7 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
     options.spare_slots = plan.spare_slots;
     options.callers = store_callers(host_concurrency());
     options.covered = static_cast<std::uint32_t>(records.size());
-    histories_ = update_histories(records);
+    if (node == nullptr || node->owner() == 0) histories_ = update_histories(records);
     options.history = [this](std::uint32_t version) {
       if (trajectory_ != nullptr) return trajectory_->history(version);
       const std::lock_guard lock(mutex_);
@@ -73,9 +73,15 @@ void PlacedModel::write_after(TrajectoryWriter& trajectory) {
   trajectory_ = &trajectory;
 }
 
+void PlacedModel::expect_records(std::uint32_t steps) {
+  const std::lock_guard lock(mutex_);
+  constexpr std::uint32_t most_reserved = 1 << 20;  // with more steps than these it grows, seldom
+  if (!histories_.empty()) histories_.reserve(std::size_t{std::min(steps, most_reserved)} + 1);
+}
+
 void PlacedModel::recorded(const StepRecord& record) {
   const std::lock_guard lock(mutex_);
-  if (disk_) histories_.push_back(update_history(histories_.back(), record));
+  if (!histories_.empty()) histories_.push_back(update_history(histories_.back(), record));
 }
 
 void PlacedModel::sync() {

@@ -39,9 +39,13 @@ public:
   bool found_chunks() const { return found_chunks_; }
   bool is_advanced() const { return advanced_; }
   const std::filesystem::path& disk_folder() const { return disk_->folder(); }  // of a model that has one
-  /// Every record is on the trajectory's device before a chunk that includes it is written (design section 6).
+  /// On the rank that writes the trajectory: every record is on that one's device before a chunk that includes it is
+  /// written (design section 6).
   void write_after(TrajectoryWriter& trajectory);
-  /// On a rank that writes no trajectory: the record after those found and those told before.
+  /// On the other ranks, which write no trajectory and wait for none: so many records are told of in all, and this is
+  /// the next. A store of theirs may be ahead of the trajectory after a crash. Each chunk has with its version the
+  /// digest of the records that led to it, so that a resume keeps none that the trajectory does not lead to.
+  void expect_records(std::uint32_t steps);
   void recorded(const StepRecord& record);
   std::uint64_t bytes_read() const { return disk_ ? disk_->bytes_read() : 0; }
   std::uint64_t bytes_written() const { return disk_ ? disk_->bytes_written() : 0; }
@@ -58,7 +62,7 @@ private:
   std::unique_ptr<Engine> engine_;
   bool found_chunks_ = false, advanced_ = false;
   std::mutex mutex_;                      // of histories_
-  std::vector<std::uint64_t> histories_;  // of the records found and told; the trajectory's count once it is there
+  std::vector<std::uint64_t> histories_;  // of the records found and told, where a file is written and no trajectory
   TrajectoryWriter* trajectory_ = nullptr;
   std::uint32_t synced_ = 0;  // records known to be durable
 };

@@ -217,7 +217,10 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   share_folder(world, run);
   if (!first) files = records_of(run);
   const RunFolder& folder = *run.folder;
-  if (first) placed.write_after(*files.trajectory);
+  if (first)
+    placed.write_after(*files.trajectory);
+  else
+    placed.expect_records(config.zo.steps);
 
   // 5. What the run is, in a few lines, and up to where it was.
   if (first) say_all(progress, opening_lines(run, planned, plan, engine.store()));

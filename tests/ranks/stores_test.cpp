@@ -135,5 +135,24 @@ TEST_F(RanksStores, are_moved_or_gone_where_the_run_goes_on_elsewhere) {
   for (const char* folder : {"a", "b"}) EXPECT_TRUE(std::filesystem::is_empty(project_.path(folder)));
 }
 
+TEST_F(RanksStores, that_are_ahead_of_the_trajectory_lose_what_it_does_not_lead_to) {
+  // What a crash can leave: a trajectory of two steps, and in the store of rank 1 the update of a third. A part of the
+  // run begins with writing the updates of the parts before.
+  run("resident", {}, 0);
+  const Sets sets = with(on_disk_, {"memory/write back every=1"});
+  const auto two_steps = [&] {
+    for (int step = 0; step < 2; ++step) run("ranks", with(sets, stopped_), 2, 75);
+  };
+  two_steps();
+  namespace fs = std::filesystem;
+  const auto copied = fs::copy_options::recursive | fs::copy_options::overwrite_existing;
+  fs::copy(project_.path("ranks"), project_.path("before"), copied);
+  two_steps();
+  for (const char* name : {"trajectory.zoj", "metrics.jsonl", "store"})
+    fs::copy(project_.path("before") / name, project_.path("ranks") / name, copied);
+  run("ranks", sets, 2);
+  expect_same_run(project_.summary("ranks"), project_.summary("resident"));
+}
+
 }  // namespace
 }  // namespace distzo2
