@@ -54,8 +54,8 @@ OpenRun find_run(const TrainOptions& options, const RunConfig& config, Progress&
   const ExistingRun existing = existing_run_folder(config, options.deck.deck);
   run.folder = existing.folder;
   for (const fs::path& path : existing.passed_over)
-    progress.say(fmt::format("note     {} is {} and is passed over", path.string(),
-                             fs::is_directory(path) ? "empty" : "no folder"));
+    progress.say(fmt::format("note     {} {} and is passed over", path.string(),
+                             fs::is_directory(path) ? "holds no run" : "is no folder"));
   if (run.folder) {
     check_run_files(*run.folder);
     run.lock = std::make_unique<RunLock>(*run.folder);

@@ -45,7 +45,7 @@ std::optional<RunFolder> run_of_deck(const std::filesystem::path& deck);
 /// with something in it; none where there is no such folder yet.
 struct ExistingRun {
   std::optional<RunFolder> folder;
-  std::vector<std::filesystem::path> passed_over;  // newer ones that are no folders, or empty
+  std::vector<std::filesystem::path> passed_over;  // newer ones that are no folders, or without a run
 };
 ExistingRun existing_run_folder(const RunConfig& config, const std::filesystem::path& deck);
 

@@ -115,11 +115,13 @@ public:
 
 private:
   [[noreturn]] void stop() const {
-    throw Error(ExitCode::stopped, fmt::format("stopped at the signal while loading: no step was taken; the same "
+    const std::uint32_t steps = run_.steps_done();
+    throw Error(ExitCode::stopped, fmt::format("stopped at the signal while loading: no step was taken{}; the same "
                                                "command {}",
-                                               options_.resume ? "goes on"
-                                               : run_.folder   ? "with --resume auto goes on"
-                                                               : "begins the run"));
+                                               steps > 0 ? fmt::format(" after step {}", steps) : "",
+                                               !run_.folder      ? "begins the run"
+                                               : options_.resume ? "goes on"
+                                                                 : "with --resume auto goes on"));
   }
   const TrainOptions& options_;
   const OpenRun& run_;

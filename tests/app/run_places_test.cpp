@@ -117,8 +117,8 @@ TEST(RunPlaces, that_are_empty_or_no_folders_are_passed_over_by_a_resume) {
   const ProgramResult resumed = project.train(OneStepDone::with({"output/folder="}), resume);
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   for (const auto& [name, what] :
-       {std::pair{"deck-002", "empty"}, {"deck-003", "no folder"}, {"deck-004", "no folder"}})
-    EXPECT_NE(resumed.out.find("note     " + project.path("runs").string() + "/" + name + " is " + what +
+       {std::pair{"deck-002", "holds no run"}, {"deck-003", "is no folder"}, {"deck-004", "is no folder"}})
+    EXPECT_NE(resumed.out.find("note     " + project.path("runs").string() + "/" + name + " " + what +
                                " and is passed over\n"),
               std::string::npos)
         << resumed.out;
