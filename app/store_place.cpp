@@ -28,7 +28,7 @@ constexpr std::size_t most_record_bytes = 1 << 20;  // thousands of places
 constexpr const char* of_rank_prefix = "-rank";
 
 /// Where rank 0's store is or was; the other ranks' are beside it.
-struct Place {
+struct PlaceOfStores {
   fs::path first;
   fs::path run;  // the run's folder then
 };
@@ -50,19 +50,19 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 /// Whether a run is in the folder where this one was then: it is that run, and this one a copy, or another one that the
 /// place now belongs to.
-bool is_of_another_run(const Place& place, const RunFolder& run) {
+bool is_of_another_run(const PlaceOfStores& place, const RunFolder& run) {
   std::error_code none;
   return place.run != folder_of(run) && fs::exists(RunFolder{place.run}.lock(), none);
 }
 
 /// Two lines a place; one within the run's folder is told of from there, and comes along with it.
-std::vector<Place> recorded_places(const RunFolder& run) {
-  std::vector<Place> places;
+std::vector<PlaceOfStores> recorded_places(const RunFolder& run) {
+  std::vector<PlaceOfStores> places;
   std::error_code none;
   if (!fs::exists(run.store_record(), none)) return places;
   const std::vector<std::string> lines = lines_of(read_text_file(run.store_record(), most_record_bytes));
   for (std::size_t i = 0; i + 1 < lines.size(); i += 2) {
-    const Place place{lines[i], lines[i + 1]};
+    const PlaceOfStores place{lines[i], lines[i + 1]};
     if (place.first.is_relative())
       places.push_back({run.path / place.first, folder_of(run)});
     else if (!is_of_another_run(place, run))
@@ -72,17 +72,17 @@ std::vector<Place> recorded_places(const RunFolder& run) {
 }
 
 /// The one that this run would use, those that it used before, and that in its folder.
-std::vector<Place> all_places(const RunConfig& config, const RunFolder& run) {
-  std::vector<Place> places, candidates = recorded_places(run);
-  candidates.insert(candidates.begin(), Place{fs::absolute(store_folder(config, run)), folder_of(run)});
+std::vector<PlaceOfStores> all_places(const RunConfig& config, const RunFolder& run) {
+  std::vector<PlaceOfStores> places, candidates = recorded_places(run);
+  candidates.insert(candidates.begin(), PlaceOfStores{fs::absolute(store_folder(config, run)), folder_of(run)});
   candidates.push_back({fs::absolute(own_store(run)), folder_of(run)});
   std::set<fs::path> known;
-  for (const Place& place : candidates)
+  for (const PlaceOfStores& place : candidates)
     if (known.insert(fs::weakly_canonical(place.first)).second) places.push_back(place);
   return places;
 }
 
-void write_record(const RunFolder& run, const std::vector<Place>& places) {
+void write_record(const RunFolder& run, const std::vector<PlaceOfStores>& places) {
   std::string text;
   for (const auto& [first, then] : places) {
     if (first == fs::absolute(own_store(run))) continue;  // known without
@@ -115,9 +115,9 @@ std::vector<fs::path> stores_at(const fs::path& first) {
 std::vector<fs::path> places_of_all(Communicator& world, const RunConfig& config, const RunFolder& run, bool record) {
   std::string text;
   on_first(world, [&] {
-    const std::vector<Place> places = all_places(config, run);
+    const std::vector<PlaceOfStores> places = all_places(config, run);
     if (record || fs::exists(run.store_record())) write_record(run, places);  // without those of another run
-    for (const Place& place : places) text += place.first.string() + "\n";
+    for (const PlaceOfStores& place : places) text += place.first.string() + "\n";
   });
   const std::vector<std::string> lines = lines_of(world.broadcast(text));
   return {lines.begin(), lines.end()};
