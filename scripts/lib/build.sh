@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Configure, build and test a preset; sourced by the scripts that do.
 
-# build_preset PRESET TARGET OPTIONS...: CMake's own words go to a log, the build's progress is shown.
+# build_preset PRESET TARGETS OPTIONS...: CMake's own words go to a log, the build's progress is shown. Targets: one or
+# several, with blanks between them.
 build_preset() {
-  local preset=$1 target=$2 log=$root/build/$1-configure.log
+  local preset=$1 log=$root/build/$1-configure.log targets
+  read -ra targets <<<"$2"
   shift 2
   mkdir -p "$root/build"
   if ! (cd "$root" && cmake --preset "$preset" "$@") >"$log" 2>&1; then
     cat "$log" >&2
     die 1 "CMake could not configure the preset $preset"
   fi
-  cmake --build "$root/build/$preset" -j "$jobs" --target "$target"
+  cmake --build "$root/build/$preset" -j "$jobs" --target "${targets[@]}"
 }
 
 # run_tests PRESET LABELS OPTIONS...: failed tests show their output; the last lines are ctest's summary, kept in tests.log too.
