@@ -29,6 +29,10 @@ namespace {
 /// A rank that fails is given so long to end the job with its own message before those that wait for it say theirs.
 constexpr double seconds_to_end_the_job = 10;
 
+/// What a window of the MPI library takes beside what is asked for, at most: its own words, in the same file, and one
+/// page of ours.
+constexpr std::size_t window_extra_bytes = std::size_t{64} * 1024 + page_bytes;
+
 std::string short_size(double bytes) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), bytes < 1e9 ? "%.1f MB" : "%.2f GB", bytes < 1e9 ? bytes / 1e6 : bytes / 1e9);
@@ -151,7 +155,7 @@ void SharedWindow::make_window() {
     return;
   }
   // Asked before, too: a library that finds no space returns on the first rank alone, and the others wait for it.
-  throw_if_any(node_.is_first() ? lack_of_space(default_folder(), bytes_, false) : std::string());
+  throw_if_any(node_.is_first() ? lack_of_space(default_folder(), bytes_ + window_extra_bytes, false) : std::string());
   window_ = std::make_unique<Window>();
   const auto mine = static_cast<MPI_Aint>(node_.is_first() ? bytes_ + page_bytes : 0);
   void* base = nullptr;

@@ -4,8 +4,10 @@
 #include "core/error.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_world.hpp"
+#include "tests/support/window_folder.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <memory>
@@ -85,8 +87,37 @@ TEST(SharedWindow, refuses_what_its_file_system_cannot_hold_and_says_what_to_do)
   EXPECT_NE(none.find("none: No such file or directory"), std::string::npos) << none;
   if (test_world().size() == 1) return;  // plain memory
   const std::string window = refusal(bytes, "");
-  EXPECT_TRUE(window.starts_with("/dev/shm has ")) << window;
+  EXPECT_TRUE(window.starts_with(window_folder() + " has ")) << window;
   EXPECT_NE(window.find("parallel/shared memory folder"), std::string::npos) << window;
+}
+
+/// No file of this process may have more bytes.
+class LargestFile {
+public:
+  explicit LargestFile(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~LargestFile() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+private:
+  rlimit before_{};
+};
+
+TEST(SharedWindow, refuses_what_is_larger_than_a_file_may_be_and_takes_what_is_not) {
+  if (test_world().size() == 1) return;  // plain memory
+  // 1 MiB, a page of words and one to begin at, and 64 KiB for the library: 1,122,304 bytes.
+  constexpr std::size_t bytes = std::size_t{1} << 20, all = bytes + 2 * 4096 + 65536;
+  {
+    const LargestFile limit(all);
+    SharedWindow window(test_world(), bytes, test_world().rank());
+    expect_one_memory(window);
+  }
+  const LargestFile limit(all - 1);
+  const std::string problem = refusal(bytes, "");
+  EXPECT_TRUE(problem.starts_with("the largest file that a rank may write (ulimit -f) has 1.1 MB, ")) << problem;
+  EXPECT_NE(problem.find("takes 1.1 MB; raise it, or set parallel/slices: off"), std::string::npos) << problem;
 }
 
 TEST(SharedWindow, ends_a_wait_that_is_longer_than_the_timeout) {

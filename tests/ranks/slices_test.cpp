@@ -8,6 +8,7 @@
 
 #include "tests/support/on_ranks.hpp"
 #include "tests/support/tiny_project.hpp"
+#include "tests/support/window_folder.hpp"
 
 namespace distzo2 {
 namespace {
@@ -37,12 +38,12 @@ TEST(RanksSlices, change_no_bit_wherever_the_copy_lies) {
         with(precision, {"zo/steps=14", "zo/batch=6", "output/evaluate every=3", "parallel/consistency check every=5"});
     const json alone = project.trained(with(sets, {"parallel/consistency check every=0"}));
     expect_bits_of_one_rank(project, with(sets, {"parallel/pertp=2"}), alone, 4,
-                            "the 4 ranks of a node have one copy of the parameters, in /dev/shm");
+                            "the 4 ranks of a node have one copy of the parameters, in " + window_folder());
     expect_bits_of_one_rank(project, with(sets, {"parallel/slices=off"}), alone, 3,
                             "none: parallel/slices is off, so each of the 3 ranks of a node has a copy of its own");
     for (const char* groups : {"memory/groups=off", "memory/groups=on"})
       expect_bits_of_one_rank(project, with(sets, {"memory/staging=always", groups}), alone, 3,
-                              "the 3 ranks of a node have one copy of the parameters, in /dev/shm");
+                              "the 3 ranks of a node have one copy of the parameters, in " + window_folder());
     expect_bits_of_one_rank(project, with(sets, {"memory/staging=always", "parallel/slices=off"}), alone, 2,
                             "none: parallel/slices is off, so each of the 2 ranks of a node has a copy of its own");
     const std::filesystem::path folder = project.path("in memory");
@@ -64,16 +65,19 @@ TEST(RanksSlices, go_on_from_a_run_of_one_rank) {
   for (const char* key : {"theta_digest", "trajectory_digest", "final"}) EXPECT_EQ(resumed.at(key), expected.at(key));
 }
 
-TEST(RanksSlices, are_refused_once_where_the_folder_is_not_there) {
+TEST(RanksSlices, that_no_memory_can_hold_are_refused_once) {
   const TinyProject project;
-  const ProgramResult result = project.train({"parallel/shared memory folder=nowhere"}, {}, on_ranks(3));
-  EXPECT_EQ(result.exit_code, 2);
-  const std::string what =
-      "parallel/shared memory folder: " + project.path("nowhere").string() + ": No such file or directory";
-  const std::size_t at = result.err.find(what);
-  ASSERT_NE(at, std::string::npos) << result.err;
-  EXPECT_EQ(result.err.find(what, at + 1), std::string::npos) << result.err;
-  EXPECT_FALSE(std::filesystem::exists(project.path("run")));
+  const auto refused = [&](const ProgramResult& result, const std::string& what) {
+    EXPECT_EQ(result.exit_code, 2);
+    const std::size_t at = result.err.find(what);
+    ASSERT_NE(at, std::string::npos) << result.err;
+    EXPECT_EQ(result.err.find(what, at + 1), std::string::npos) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(project.path("run")));
+  };
+  refused(project.train({"parallel/shared memory folder=nowhere"}, {}, on_ranks(3)),
+          "parallel/shared memory folder: " + project.path("nowhere").string() + ": No such file or directory");
+  refused(project.train({}, {}, on_ranks(2, "ulimit -f 200")),  // blocks of 512 bytes
+          "the largest file that a rank may write (ulimit -f) has 0.1 MB");
 }
 
 }  // namespace
