@@ -22,11 +22,6 @@ using nlohmann::json;
 
 const std::vector<std::string> long_run{"zo/steps=300", "output/evaluate every=70"};
 
-std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more) {
-  sets.insert(sets.end(), more.begin(), more.end());
-  return sets;
-}
-
 /// metrics.jsonl without what the clock says; a step that was recorded but not yet written there has no times.
 std::vector<json> without_times(std::vector<json> metrics) {
   for (json& line : metrics) {

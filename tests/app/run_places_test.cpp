@@ -15,8 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const std::vector<std::string> resume{"--resume", "auto"};
-
 void make_pipe(const fs::path& path) {
   fs::remove(path);
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0) << path;
@@ -24,11 +22,9 @@ void make_pipe(const fs::path& path) {
 
 /// The tiny project with a run of the deck without evaluations, of which one step of three is done.
 struct OneStepDone : TinyProject {
-  OneStepDone() { EXPECT_EQ(train(with({"checkpoint/time limit=0.001 s"})).exit_code, 75); }
-  static std::vector<std::string> with(const std::vector<std::string>& more) {
-    std::vector<std::string> sets{"zo/steps=3", "data/dev=", "data/test="};
-    sets.insert(sets.end(), more.begin(), more.end());
-    return sets;
+  OneStepDone() { EXPECT_EQ(train(of_run({"checkpoint/time limit=0.001 s"})).exit_code, 75); }
+  static std::vector<std::string> of_run(const std::vector<std::string>& more) {
+    return with({"zo/steps=3", "data/dev=", "data/test="}, more);
   }
 };
 
@@ -40,19 +36,20 @@ TEST(RunPlaces, with_pipes_or_folders_for_files_are_refused_at_once) {
     const bool was_there = fs::exists(file);
     if (was_there) fs::rename(file, kept);
     make_pipe(file);
-    expect_one_line(project.train(OneStepDone::with({}), resume), 3, {file.string(), "not a regular file but a pipe"});
+    expect_one_line(project.train(OneStepDone::of_run({}), resume), 3,
+                    {file.string(), "not a regular file but a pipe"});
     fs::remove(file);
     fs::create_directory(file);
-    expect_one_line(project.train(OneStepDone::with({}), resume), 3,
+    expect_one_line(project.train(OneStepDone::of_run({}), resume), 3,
                     {file.string(), "not a regular file but a folder"});
     fs::remove(file);
     fs::create_symlink("nowhere", file);
-    expect_one_line(project.train(OneStepDone::with({}), resume), 3, {file.string(), "a link to nowhere"});
+    expect_one_line(project.train(OneStepDone::of_run({}), resume), 3, {file.string(), "a link to nowhere"});
     fs::remove(file);
     if (was_there) fs::rename(kept, file);
   }
   EXPECT_EQ(text_of_file(project.path("run/trajectory.zoj")), trajectory);
-  EXPECT_EQ(project.trained(OneStepDone::with({}), resume).at("steps"), 3);
+  EXPECT_EQ(project.trained(OneStepDone::of_run({}), resume).at("steps"), 3);
 }
 
 TEST(RunPlaces, with_pipes_do_not_stop_who_looks_at_a_run) {
@@ -114,7 +111,7 @@ TEST(RunPlaces, that_are_empty_or_no_folders_are_passed_over_by_a_resume) {
   project.write("runs/deck-003", "a file");
   fs::create_symlink("nowhere", project.path("runs/deck-004"));
   fs::copy(project.path("runs/deck-001"), project.path("runs/deck-0009"));  // no name that a run gets
-  const ProgramResult resumed = project.train(OneStepDone::with({"output/folder="}), resume);
+  const ProgramResult resumed = project.train(OneStepDone::of_run({"output/folder="}), resume);
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   for (const auto& [name, what] :
        {std::pair{"deck-002", "holds no run"}, {"deck-003", "is no folder"}, {"deck-004", "is no folder"}})
@@ -123,7 +120,7 @@ TEST(RunPlaces, that_are_empty_or_no_folders_are_passed_over_by_a_resume) {
               std::string::npos)
         << resumed.out;
   EXPECT_EQ(project.summary("runs/deck-001").at("steps"), 3);
-  EXPECT_EQ(project.train(OneStepDone::with({"output/folder="})).exit_code, 0);  // a new run
+  EXPECT_EQ(project.train(OneStepDone::of_run({"output/folder="})).exit_code, 0);  // a new run
   EXPECT_EQ(project.summary("runs/deck-005").at("steps"), 3);
 }
 

@@ -21,7 +21,7 @@ const std::vector<std::string> long_run{"zo/steps=1000000", "output/evaluate eve
 
 /// Ranks 0 and 2 run the project, rank 1 another one.
 std::string elsewhere(const TinyProject& other) {
-  return "if [ $OMPI_COMM_WORLD_RANK = 1 ]; then cd '" + other.path().string() + "'; fi";
+  return on_rank(1, "cd '" + other.path().string() + "'");
 }
 
 std::size_t lines_of_ours(const ProgramResult& result) {
@@ -83,8 +83,7 @@ TEST(RanksFailure, another_deck_model_or_data_on_one_rank_is_named) {
 
 TEST(RanksFailure, an_error_of_rank_0_in_the_steps_ends_all) {
   const TinyProject project;
-  const ProgramOptions options =
-      on_ranks(3, "if [ $OMPI_COMM_WORLD_RANK = 0 ]; then ulimit -f 40; fi");  // blocks of 512 bytes
+  const ProgramOptions options = on_ranks(3, on_rank(0, "ulimit -f 40"));  // blocks of 512 bytes
   const ProgramResult result =
       project.train({"zo/steps=100000", "output/evaluate every=0", "parallel/slices=off"}, {}, options);
   expect_one_message(result, 3, {"distzo2: rank 0 on ", "run/"});
@@ -150,7 +149,6 @@ TEST(RanksFailure, a_job_that_is_suspended_as_a_whole_goes_on) {
 
 TEST(RanksFailure, a_signal_to_one_rank_stops_all_after_the_same_step) {
   const std::vector<std::string> sets{"zo/steps=400", "output/evaluate every=0"};
-  const std::vector<std::string> resume{"--resume", "auto"};
   const TinyProject whole, project;
   for (const std::size_t rank : {1U, 0U}) {
     RunningProgram program(train_words("deck.yaml", sets, resume), project.here(on_ranks(3)));
@@ -172,15 +170,11 @@ TEST(RanksFailure, a_signal_to_one_rank_stops_all_after_the_same_step) {
 TEST(RanksFailure, a_rank_that_lives_but_does_not_arrive_ends_the_job_after_the_timeout) {
   // Rank 0 writes its lines into a pipe that nobody reads: once it is full, the rank waits, and its heartbeat goes on.
   const TinyProject project;
-  std::vector<std::string> sets = long_run;
-  sets.emplace_back("parallel/timeout=2 s");
   const auto ends_with = [&](const char* slices, const std::vector<std::string>& parts) {
-    sets.emplace_back(slices);
     std::filesystem::remove(project.path("full"));
     std::filesystem::remove_all(project.path("run"));
-    RunningProgram program(
-        train_words("deck.yaml", sets),
-        project.here(on_ranks(3, "if [ $OMPI_COMM_WORLD_RANK = 0 ]; then mkfifo full; exec 1<>full; fi")));
+    RunningProgram program(train_words("deck.yaml", with(long_run, {"parallel/timeout=2 s", slices})),
+                           project.here(on_ranks(3, on_rank(0, "mkfifo full; exec 1<>full"))));
     const std::vector<pid_t> pids = pids_of_ranks(program, 3);
     expect_one_message(program.wait(), 5, parts);
     expect_gone(pids);

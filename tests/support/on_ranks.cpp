@@ -36,9 +36,10 @@ int rank_of(const fs::path& process) {
 
 }  // namespace
 
-ProgramOptions on_ranks(int ranks, const std::string& script) {
+ProgramOptions on_ranks(int ranks, const std::string& script, const std::vector<std::string>& nodes) {
   ProgramOptions options;
   options.wrapper = {test_paths::mpiexec, "-n", std::to_string(ranks)};
+  for (const std::string& node : nodes) options.wrapper.insert(options.wrapper.end(), {"--host", node});
   if (!script.empty()) options.wrapper.insert(options.wrapper.end(), {"sh", "-c", script + "; exec \"$0\" \"$@\""});
   options.environment = {"OMPI_ALLOW_RUN_AS_ROOT=1",
                          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
@@ -46,7 +47,15 @@ ProgramOptions on_ranks(int ranks, const std::string& script) {
                          "OMPI_MCA_rmaps_base_oversubscribe=1",
                          "OMPI_MCA_hwloc_base_binding_policy=none",
                          "ASAN_OPTIONS=detect_leaks=0"};  // Open MPI keeps some memory until the end
+  if (!nodes.empty())  // what would be started on another machine is started here: nothing may go by the host's name
+    options.environment.insert(options.environment.end(),
+                               {"OMPI_MCA_plm_rsh_agent=" + (test_paths::sources / "tests/support/no_ssh").string(),
+                                "OMPI_MCA_btl=tcp,self", "PMIX_MCA_gds=hash"});
   return options;
+}
+
+std::string on_rank(int rank, const std::string& what) {
+  return "if [ $OMPI_COMM_WORLD_RANK = " + std::to_string(rank) + " ]; then " + what + "; fi";
 }
 
 std::vector<pid_t> pids_of_ranks(RunningProgram& launcher, int ranks) {
