@@ -3,39 +3,44 @@
 
 #include "app/memory_budget.hpp"
 #include "core/compute_memory.hpp"
+#include "core/error.hpp"
+#include "io/checkpoint_folder.hpp"
+#include "io/units.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 namespace distzo2 {
 namespace {
 
-namespace fs = std::filesystem;
-
-/// Equal on ranks of a node that read the very same files.
+/// Equal on ranks of a node that read the very same files, as they are now; what else lies beside them may come and go.
 std::uint64_t files_of_model(const RunConfig& config) {
   if (config.model.random()) return weight_source(config).identity();
-  std::vector<std::string> paths;
-  for (const fs::directory_entry& entry : fs::directory_iterator(config.model.folder))
-    paths.push_back(entry.path().string());
-  std::ranges::sort(paths);
+  std::vector<std::filesystem::path> files = CheckpointReader(config.model.folder).files();
+  files.push_back(config.model.folder / "config.json");
   std::vector<std::uint64_t> words;
-  for (const std::string& path : paths) {
+  for (const std::filesystem::path& path : files) {
     struct stat file {};
-    if (::stat(path.c_str(), &file) != 0) continue;  // a link to nowhere: read by nobody
-    words.insert(words.end(), {file.st_dev, file.st_ino, static_cast<std::uint64_t>(file.st_size)});
+    if (::stat(path.c_str(), &file) != 0)
+      throw Error(ExitCode::file, fmt::format("{}: {}", path.string(), std::strerror(errno)));
+    words.insert(words.end(),
+                 {file.st_dev, file.st_ino, static_cast<std::uint64_t>(file.st_size),
+                  static_cast<std::uint64_t>(file.st_mtim.tv_sec), static_cast<std::uint64_t>(file.st_mtim.tv_nsec)});
   }
   return XXH3_64bits(words.data(), words.size() * sizeof(std::uint64_t));
 }
 
-/// Equal on ranks that put the same units into the same places.
-std::uint64_t digest_of(const Placement& p) {
-  std::vector<std::uint64_t> words{p.groups, p.staging, static_cast<std::uint64_t>(p.buffers), p.write_back_every};
+/// Of the tier of each unit.
+std::uint64_t digest_of_tiers(const Placement& p) {
+  std::vector<std::uint64_t> words{p.staging};
   for (const Unit& u : p.units)
     words.insert(words.end(), {static_cast<std::uint64_t>(u.chunk_end), static_cast<std::uint64_t>(u.tier)});
   return XXH3_64bits(words.data(), words.size() * sizeof(std::uint64_t));
@@ -43,6 +48,27 @@ std::uint64_t digest_of(const Placement& p) {
 
 bool all_equal(const std::vector<std::uint64_t>& values) {
   return std::ranges::adjacent_find(values, std::ranges::not_equal_to()) == values.end();
+}
+
+/// What the ranks of a node would do differently, the first that is found; empty where they put the same units into the
+/// same places.
+std::string difference_of_plans(Communicator& node, int rank, const MemoryPlan& plan) {
+  const Placement& p = plan.placement;
+  const std::vector<std::uint64_t> ranks = node.gather(static_cast<std::uint64_t>(rank));
+  const std::vector<std::pair<const char*, std::string>> fields{
+      {"memory/groups", p.groups ? "on" : "off"},
+      {"memory/buffers", fmt::format("{}", p.buffers)},
+      {"memory/write back every", fmt::format("{}", p.write_back_every)},
+      {"what goes to disk", bytes_text(plan.disk_bytes)},
+      {"the tier of a unit", fmt::format("as digest {:016x} says", digest_of_tiers(p))}};
+  for (const auto& [name, mine] : fields) {
+    const std::vector<std::string> all = node.gather(mine);
+    const auto other = std::ranges::find_if(all, [&](const std::string& v) { return v != all.front(); });
+    if (other != all.end())
+      return fmt::format("{} would be {} on rank {}, {} on rank {}", name, all.front(), ranks.front(), *other,
+                         ranks[static_cast<std::size_t>(other - all.begin())]);
+  }
+  return {};
 }
 
 /// The plan of ranks that share, within the least of their budgets: what is free may differ as each of them looks.
@@ -80,11 +106,10 @@ NodePlan plan_on_node(Job& job, const RunConfig& config, const ModelConfig& mode
     return result;
   }
   result.plan = shared_plan(node, config, model, data);
-  const bool same_places = all_equal(node.gather(digest_of(result.plan.placement)));
+  const std::string difference = difference_of_plans(node, job.world().rank(), result.plan);
   const bool same_files = all_equal(node.gather(files_of_model(config)));
-  if (!same_places || !same_files) {
-    own_copies(!same_files ? "its ranks read different model files"
-                           : "its ranks have different threads and so different plans");
+  if (!same_files || !difference.empty()) {
+    own_copies(same_files ? difference : "its ranks read different model files");
     return result;
   }
 

@@ -63,6 +63,7 @@ CheckpointReader::CheckpointReader(const fs::path& folder) : folder_(folder) {
   const fs::path single = folder / "model.safetensors";
   const fs::path index = folder / "model.safetensors.index.json";
   if (fs::exists(single, ec)) {
+    paths_ = {single};
     files_.push_back(std::make_unique<SafetensorsFile>(single));
     for (const auto& [name, info] : files_.back()->tensors()) {
       entries_.emplace(name, Entry{files_.back().get(), &info});
@@ -77,6 +78,7 @@ CheckpointReader::CheckpointReader(const fs::path& folder) : folder_(folder) {
 void CheckpointReader::open_shards(const fs::path& index) {
   const nlohmann::json json = read_json_file(index, {.max_depth = 8});
   const JsonObject map = JsonObject(json, index.string()).object("weight_map");
+  paths_ = {index};
   std::map<std::string, const SafetensorsFile*> opened;
   for (const auto& [tensor, value] : map.raw().items()) {
     const std::string shard = map.string(tensor);
@@ -88,6 +90,7 @@ void CheckpointReader::open_shards(const fs::path& index) {
         fail(fmt::format("{}: shard \"{}\", which holds tensor \"{}\", is missing from the folder", index.string(),
                          shard, tensor));
       }
+      paths_.push_back(folder_ / shard);
       files_.push_back(std::make_unique<SafetensorsFile>(folder_ / shard));
       it = opened.emplace(shard, files_.back().get()).first;
     }

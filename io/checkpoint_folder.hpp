@@ -23,8 +23,9 @@ public:
   explicit CheckpointReader(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }
-  std::vector<std::string> names() const;                       // as in the files, sorted
-  const std::string& stored_name(std::string_view name) const;  // as in the files
+  const std::vector<std::filesystem::path>& files() const { return paths_; }  // that it reads, no others of the folder
+  std::vector<std::string> names() const;                                     // as in the files, sorted
+  const std::string& stored_name(std::string_view name) const;                // as in the files
   const TensorInfo& info(std::string_view name) const;
   /// Throws unless the tensor is there, of a type that can be read as float, and of this shape.
   void expect(std::string_view name, std::span<const std::int64_t> shape) const;
@@ -50,6 +51,7 @@ private:
   Entries::const_iterator get(std::string_view name) const;
 
   std::filesystem::path folder_;
+  std::vector<std::filesystem::path> paths_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   Entries entries_;
 };

@@ -39,6 +39,8 @@ TEST(CheckpointReader, follows_the_index_and_not_the_names_of_files) {
   folder.write("model.safetensors.index.json", R"({"weight_map": {"x": "b.safetensors", "y": "a.safetensors"}})");
   const CheckpointReader reader(folder.path());
   EXPECT_EQ(reader.names(), (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(reader.files(), (std::vector{folder.path() / "model.safetensors.index.json",
+                                         folder.path() / "b.safetensors", folder.path() / "a.safetensors"}));
   EXPECT_EQ(read_one(reader, "x"), 1.0F);
   EXPECT_EQ(read_one(reader, "y"), 2.0F);
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/ranks/deep_project.hpp"
 #include "tests/support/on_ranks.hpp"
 #include "tests/support/tiny_project.hpp"
 
@@ -24,10 +25,8 @@ protected:
                    "data: {task: random tokens, sequence length: 16, train examples: 20}\n"
                    "zo: {steps: 12, batch: 4, epsilon: 1e-3, learning rate: 1e-2}\n");
     // Room for less of the parameters than half: some are on disk even where two ranks keep one copy.
-    const nlohmann::json plan = project_.json({"plan", "disk.yaml", "--json", "--set", "memory/groups=on"});
-    const auto parameters = plan.at("tiers").at("resident").at("bytes").get<std::uint64_t>();
-    const std::uint64_t budget = plan.at("host").at("bytes").get<std::uint64_t>() - parameters * 55 / 100;
-    little_memory_ = {"memory/host budget=" + std::to_string(budget) + " B", "memory/groups=on"};
+    little_memory_ = {host_budget(host_bytes_with(project_, "disk.yaml", {"memory/groups=on"}, 45)),
+                      "memory/groups=on"};
     on_disk_ = with(little_memory_, {"parallel/slices=off"});
   }
   /// Goes on with the run of this folder, or begins it; 0: without MPI. Returns what it said.
