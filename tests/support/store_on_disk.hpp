@@ -23,6 +23,11 @@ inline ProgramOptions with_fault(const std::string& fault) {
   return {.environment = {std::string("LD_PRELOAD=") + test_paths::faults, "DISTZO2_TEST_FAULT=" + fault}};
 }
 
+/// The same in a shell, before the program.
+inline std::string fault_in_shell(const std::string& fault) {
+  return std::string("export LD_PRELOAD=") + test_paths::faults + " DISTZO2_TEST_FAULT='" + fault + "'";
+}
+
 /// A tiny model from a folder, in too little memory by one byte and more: decoder blocks go to a store on disk.
 class StoreOnDisk : public ::testing::Test {
 protected:
