@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "io/trajectory_file.hpp"
+#include "tests/ranks/deep_project.hpp"
 #include "tests/support/on_ranks.hpp"
+#include "tests/support/store_on_disk.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -165,6 +167,39 @@ TEST(RanksFailure, a_signal_to_one_rank_stops_all_after_the_same_step) {
   const nlohmann::json resumed = project.trained(sets, resume), expected = whole.trained(sets);
   EXPECT_EQ(resumed.at("theta_digest"), expected.at("theta_digest"));
   EXPECT_EQ(resumed.at("trajectory_digest"), expected.at("trajectory_digest"));
+}
+
+TEST(RanksFailure, a_signal_to_one_rank_while_loading_ends_all_before_the_first_step) {
+  const std::string said = "stopped at the signal while loading: no step was taken";
+  {  // It is there before the first instruction; the model, which cannot be read, is not asked for.
+    const TinyProject project;
+    fs::resize_file(project.path("model/model.safetensors"), 1000);
+    const std::string pending = on_rank(1,
+                                        "exec env --block-signal=TERM sh -c 'kill -TERM $$; exec \"$0\" \"$@\"' "
+                                        "\"$0\" \"$@\"");
+    expect_one_message(project.train({}, {}, on_ranks(2, pending)), 75, {said});
+    EXPECT_FALSE(fs::exists(project.path("run")));
+  }
+  if (!can_preload) return;
+  const TinyProject project;  // and as rank 1 imports the model to a store of its own
+  const std::uint64_t bytes = host_bytes_with(project, "deck.yaml", {"memory/groups=on"}, 100);
+  const std::string term = on_rank(1, fault_in_shell("pwritev chunks.bin 2 term"));
+  expect_one_message(
+      project.train({host_budget(bytes - 1), "memory/groups=on", "parallel/slices=off"}, {}, on_ranks(2, term)), 75,
+      {said});
+  EXPECT_TRUE(fs::exists(project.path("run/store-rank1")));
+  EXPECT_FALSE(fs::exists(project.path("run/trajectory.zoj")));
+}
+
+TEST(RanksFailure, a_model_may_be_written_for_longer_than_the_timeout) {
+  if (!can_preload) return;
+  const TinyProject project;  // rank 1 could wait for rank 0's slices of the fourth step as best/ is written
+  const ProgramResult result =
+      project.train({"parallel/timeout=1 s", "zo/steps=4", "zo/seed=3", "output/evaluate every=2"}, {},
+                    on_ranks(2, on_rank(0, fault_in_shell("fsync model.safetensors 1 sleep"))));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(project.summary().at("best").at("step"), 2);
+  EXPECT_TRUE(fs::exists(project.path("run/best/model.safetensors")));
 }
 
 TEST(RanksFailure, a_rank_that_lives_but_does_not_arrive_ends_the_job_after_the_timeout) {

@@ -2,8 +2,8 @@
 // Preloaded into the program (LD_PRELOAD): makes a disk fail where DISTZO2_TEST_FAULT says, "pwritev chunks.bin 7 28":
 // from the 7th call of pwritev on a file of this name on, each fails with errno 28. In place of the number: `kill` ends
 // the process before that call, `short` and `interrupt` let it move half of the bytes or none, that one time, `term`
-// sends SIGTERM first, that one time, and `fill` first takes all that is free on the disk, that one time, for the file
-// that DISTZO2_TEST_BALLAST names. Several faults are parted by semicolons.
+// sends SIGTERM first, that one time, `sleep` takes 3.5 s first, that one time, and `fill` first takes all that is free
+// on the disk, that one time, for the file that DISTZO2_TEST_BALLAST names. Several faults are parted by semicolons.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/uio.h>
@@ -13,12 +13,14 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <deque>
 #include <sstream>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -66,6 +68,10 @@ std::string fault_of(const char* call, int fd) {
       ::kill(::getpid(), SIGTERM);
       continue;
     }
+    if (fault.what == "sleep") {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3500));
+      continue;
+    }
     if (fault.what != "fill") return fault.what;
     fill_disk();
   }
@@ -102,6 +108,11 @@ int fdatasync(int fd) {
   const std::string what = fault_of("fdatasync", fd);
   if (!what.empty()) return fail(what);
   return reinterpret_cast<int (*)(int)>(::dlsym(RTLD_NEXT, "fdatasync"))(fd);
+}
+int fsync(int fd) {
+  const std::string what = fault_of("fsync", fd);
+  if (!what.empty()) return fail(what);
+  return reinterpret_cast<int (*)(int)>(::dlsym(RTLD_NEXT, "fsync"))(fd);
 }
 int fallocate(int fd, int mode, off_t offset, off_t bytes) {
   const std::string what = fault_of("fallocate", fd);
