@@ -85,11 +85,6 @@ TEST(RanksLayout, changes_no_bit_of_copies_that_are_each_ranks_own) {
   expect_same_bits(with(bf16, {"parallel/slices=off", "precision/round every=3"}), {{2, 1}});
 }
 
-TEST(RanksLayout, changes_no_bit_of_a_streamed_model) {
-  expect_same_bits({"memory/staging=always"}, {{2, 2}});
-  expect_same_bits({"memory/staging=always", "precision/storage=bf16", "memory/write back every=3"}, {{1, 3}});
-}
-
 TEST(RanksLayout, that_does_not_fit_is_refused_once_with_the_arithmetic) {
   const TinyProject project;
   const auto refused = [&](int ranks, const std::vector<std::string>& sets, const std::string& what) {
