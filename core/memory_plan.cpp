@@ -8,7 +8,11 @@
 #include "core/unit_pipeline.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
+#include <utility>
 
 namespace distzo2 {
 namespace {
@@ -23,13 +27,28 @@ std::uint64_t sum_of(const std::vector<MemoryTerm>& terms, MemoryPlace place) {
   return total;
 }
 
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+
 /// As a deck would have it, rounded up, so that the value that a message names is enough.
-std::string budget_text(std::uint64_t bytes) {
-  constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+std::string enough_text(std::uint64_t bytes) {
   const std::uint64_t whole = (bytes + mib - 1) / mib;
   if (whole < 10240) return std::to_string(whole) + " MiB";
   const std::uint64_t tenths = (whole * 10 + 1023) / 1024;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
+}
+
+/// As a deck gave it, "130.6 MiB"; what is no such amount is rounded down: less than what would be enough.
+std::string given_text(std::uint64_t bytes) {
+  constexpr std::array<std::pair<const char*, double>, 4> units{
+      {{"GiB", 1073741824.0}, {"GB", 1e9}, {"MiB", 1048576.0}, {"MB", 1e6}}};
+  for (int digits = 0; digits < 3; ++digits)
+    for (const auto& [unit, size] : units) {
+      std::array<char, 64> text{};
+      std::snprintf(text.data(), text.size(), "%.*f", digits, static_cast<double>(bytes) / size);
+      if (static_cast<std::uint64_t>(std::strtod(text.data(), nullptr) * size) == bytes)
+        return std::string(text.data()) + " " + unit;
+    }
+  return std::to_string(bytes / mib) + " MiB";
 }
 
 struct Attempt {
@@ -266,10 +285,10 @@ private:
   if (budgets.groups == false) advice += "; memory/groups: auto needs less";
   if (budgets.buffers == 3) advice += "; memory/buffers: 2 needs less";
   if (work.storage == Storage::fp32) advice += "; precision/storage: bf16 halves the parameters";
-  throw Error(ExitCode::usage, std::string(key) + ": " + budget_text(budget) +
+  throw Error(ExitCode::usage, std::string(key) + ": " + given_text(budget) +
                                    (source == key ? "" : " (" + source + ")") +
                                    " cannot hold what this run needs at least; the smallest that would do is " +
-                                   budget_text(least) + advice);
+                                   enough_text(least) + advice);
 }
 
 }  // namespace

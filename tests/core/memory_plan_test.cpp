@@ -239,6 +239,17 @@ TEST(MemoryPlan, a_budget_too_small_is_refused_with_one_that_does) {
   EXPECT_EQ(message(w, Machine::host, budgets), "");
   budgets.host -= 2 * mib;
   EXPECT_NE(message(w, Machine::host, budgets), "");
+  // Just too small: as it was given, not rounded to what would do.
+  const std::uint64_t enough = smallest(text) / mib;
+  budgets.host_source = "memory/host budget";
+  budgets.host = static_cast<std::uint64_t>((static_cast<double>(enough) - 0.9) * static_cast<double>(mib));
+  const std::string close = message(w, Machine::host, budgets);
+  EXPECT_EQ(close.find("memory/host budget: " + std::to_string(enough - 1) + ".1 MiB cannot hold"), 0U) << close;
+  EXPECT_EQ(smallest(close), enough * mib);
+  budgets.host -= 12345;  // no amount that a deck would give
+  EXPECT_EQ(message(w, Machine::host, budgets).find("memory/host budget: " + std::to_string(enough - 1) + " MiB"), 0U);
+  budgets.host = 300'000'000;
+  EXPECT_EQ(message(w, Machine::host, budgets).find("memory/host budget: 300 MB cannot hold"), 0U);
 
   budgets.host = 64 * gib;
   budgets.device = 100 * mib;
