@@ -338,7 +338,15 @@ TEST_F(RunConfigTest, the_mathematical_keys_are_those_that_change_the_steps) {
     EXPECT_EQ(changes({bound}).size(), 1u) << bound;
   }
   EXPECT_EQ(changes({"zo/epsilon=1e-2"}), std::vector<std::string>{"zo/epsilon: 0.01 was 0.001"});
-  EXPECT_EQ(changes({"zo/schedule=linear"}).size(), 2u);  // the schedule, and with it the number of steps
+  // With the schedule the number of steps comes to count, or counts no more: nobody gave it or left it out.
+  EXPECT_EQ(changes({"zo/schedule=linear"}), std::vector<std::string>{"zo/schedule: linear was constant"});
+  const RunConfig linear = read("", {"zo/schedule=linear"});
+  EXPECT_EQ(mathematical_differences(mathematical_keys(base), mathematical_keys(linear)),
+            std::vector<std::string>{"zo/schedule: constant was linear"});
+  EXPECT_EQ(mathematical_differences(mathematical_keys(read("", {"zo/schedule=linear", "zo/steps=77"})),
+                                     mathematical_keys(linear))
+                .size(),
+            1U);
 }
 
 TEST(Inputs, the_decks_of_the_project_are_valid) {
