@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/open_run.hpp"
 
+#include "app/output_place.hpp"
 #include "app/resume.hpp"
 #include "core/error.hpp"
 #include "io/output_file.hpp"
@@ -58,6 +59,7 @@ OpenRun find_run(const TrainOptions& options, const RunConfig& config, Progress&
                              fs::is_directory(path) ? "holds no run" : "is no folder"));
   if (run.folder) {
     check_run_files(*run.folder);
+    check_model_places(*run.folder, config);
     run.lock = std::make_unique<RunLock>(*run.folder);
     if (run.lock->problem().empty()) remove_leftovers(*run.folder);
     if (fs::exists(run.folder->trajectory())) run.found = read_trajectory(run.folder->trajectory());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/output_place.hpp"
 
-#include "app/run_folder.hpp"
 #include "core/error.hpp"
+#include "io/checkpoint_writer.hpp"
 #include "io/trace_file.hpp"
 
 #include <fmt/format.h>
@@ -86,6 +86,15 @@ void check_scratch_place(const RunConfig& config) {
            fmt::format("{} lies in the model's folder {}; name one outside", scratch.string(), model.string()));
 }
 
+void check_model_places(const RunFolder& run, const RunConfig& config) {
+  if (config.model.random() || config.output.write_models == WriteModels::never) return;
+  for (const fs::path& place : {run.final_model(), run.best_model()}) try {
+      check_model_place(place, config.model.folder, true);
+    } catch (const Error& e) {
+      refuse("output/folder", e.what());
+    }
+}
+
 void check_output_place(const RunConfig& config) {
   check_scratch_place(config);
   check_folder_place("output/folder", config.output.folder);
@@ -103,6 +112,7 @@ void check_output_place(const RunConfig& config) {
     if (!file.empty() && fs::weakly_canonical(file).parent_path() == fs::weakly_canonical(output))
       refuse("output/folder",
              fmt::format("{} is the folder of the data, {}; name another folder", output.string(), file.string()));
+  check_model_places({output}, config);
 }
 
 void check_output_file(const OutputKind& kind, const fs::path& file, const RunConfig& config) {

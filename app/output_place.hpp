@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/run_config.hpp"
+#include "app/run_folder.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -15,8 +16,12 @@ namespace distzo2 {
 bool lies_within(const std::filesystem::path& path, const std::filesystem::path& folder);
 
 /// Throws Error (usage) where the deck's run would write into its model's folder or a folder that holds it, or among
-/// its data; or its timeline over something else; or where a file, or a link to nothing, stands in its folder's place.
+/// its data; or its timeline over something else; or where a file, or a link to nothing, stands in its folder's place;
+/// and as check_model_places.
 void check_output_place(const RunConfig& config);
+
+/// Throws Error (usage) where something stands in the place of a model of the run that its writing would not replace.
+void check_model_places(const RunFolder& run, const RunConfig& config);
 
 /// Throws Error (usage) where `memory/scratch folder` lies in the model's folder, or is none.
 void check_scratch_place(const RunConfig& config);

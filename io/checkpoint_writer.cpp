@@ -41,29 +41,6 @@ const char* torch_name(DType dtype) {
   }
 }
 
-/// Only a model folder (or an empty one) may be replaced, whatever a deck or a command line names.
-void check_place(const fs::path& folder, const fs::path& base, bool replace) {
-  std::error_code ec;
-  if (!fs::exists(folder, ec)) {
-    return;
-  }
-  if (fs::equivalent(folder, base, ec)) {
-    fail(fmt::format("{}: is the base model's own folder; name another one", folder.string()));
-  }
-  if (!fs::is_directory(folder, ec)) {
-    fail(fmt::format("{}: exists and is no folder; name another one", folder.string()));
-  }
-  if (fs::is_empty(folder, ec)) {
-    return;
-  }
-  if (!replace) {
-    throw Error(ExitCode::usage, fmt::format("{}: exists already; name another folder or remove it", folder.string()));
-  }
-  if (!fs::exists(folder / "config.json", ec)) {
-    fail(fmt::format("{}: exists and is no model folder (it has no config.json); name another one", folder.string()));
-  }
-}
-
 fs::path without_slash(const fs::path& folder) {
   const fs::path normal = folder.lexically_normal();
   return normal.has_filename() ? normal : normal.parent_path();
@@ -89,6 +66,28 @@ std::string config_with_dtype(const fs::path& path, DType dtype) {
 
 }  // namespace
 
+void check_model_place(const fs::path& folder, const fs::path& base, bool replace) {
+  std::error_code ec;
+  if (!fs::exists(folder, ec)) {
+    return;
+  }
+  if (fs::equivalent(folder, base, ec)) {
+    fail(fmt::format("{}: is the base model's own folder; name another one", folder.string()));
+  }
+  if (!fs::is_directory(folder, ec)) {
+    fail(fmt::format("{}: exists and is no folder; name another one", folder.string()));
+  }
+  if (fs::is_empty(folder, ec)) {
+    return;
+  }
+  if (!replace) {
+    throw Error(ExitCode::usage, fmt::format("{}: exists already; name another folder or remove it", folder.string()));
+  }
+  if (!fs::exists(folder / "config.json", ec)) {
+    fail(fmt::format("{}: exists and is no model folder (it has no config.json); name another one", folder.string()));
+  }
+}
+
 CheckpointWriter::CheckpointWriter(const fs::path& folder, const fs::path& base,
                                    const std::vector<TensorDeclaration>& tensors, const CheckpointOptions& options)
     : folder_(without_slash(folder)), base_(base), replace_(options.replace) {
@@ -96,7 +95,7 @@ CheckpointWriter::CheckpointWriter(const fs::path& folder, const fs::path& base,
     broken("a model folder without tensors");
   }
   dtype_ = tensors.front().dtype;
-  check_place(folder_, base_, options.replace);
+  check_model_place(folder_, base_, options.replace);
   plan(tensors, options.max_shard_bytes);
   partial_ = make_folder_beside(folder_);
   try {

@@ -102,6 +102,35 @@ TEST(RunPlaces, of_models_may_hold_links_to_nothing_which_are_replaced) {
   EXPECT_FALSE(fs::is_symlink(project.path("run/final")));
 }
 
+TEST(RunPlaces, of_models_with_what_is_not_replaced_are_refused_before_the_first_step) {
+  const TinyProject project;
+  const std::string weights = text_of_file(project.path("model/model.safetensors"));
+  const auto expect_refused_with = [&](const char* name, const char* what) {
+    const std::string place = project.path("run").string() + "/" + name;
+    for (const std::vector<std::string>& more : {std::vector<std::string>{}, resume})
+      expect_one_line(project.train({}, more), 2, {"output/folder: " + place + ": " + what});
+    EXPECT_FALSE(fs::exists(project.path("run/trajectory.zoj")));
+    fs::remove_all(place);
+  };
+  for (const char* name : {"final", "best"}) {
+    project.write(std::string("run/") + name, "the user's");
+    expect_refused_with(name, "exists and is no folder");
+    fs::create_symlink("../model", project.path("run") / name);
+    expect_refused_with(name, "is the base model's own folder");
+    project.write(std::string("run/") + name + "/notes.txt", "the user's");
+    expect_refused_with(name, "exists and is no model folder");
+  }
+  EXPECT_EQ(text_of_file(project.path("model/model.safetensors")), weights);
+  project.write("run/final", "the user's");  // where none is written, nothing is in its way
+  EXPECT_EQ(project.train({"output/write models=never"}).exit_code, 0);
+  EXPECT_EQ(text_of_file(project.path("run/final")), "the user's");
+  // Of the newest run, which no key names.
+  fs::create_directory(project.path("runs"));
+  fs::rename(project.path("run"), project.path("runs/deck-001"));
+  fs::remove(project.path("runs/deck-001/summary.json"));
+  expect_one_line(project.train({"output/folder="}, resume), 2, {"runs/deck-001/final: exists and is no folder"});
+}
+
 TEST(RunPlaces, that_are_empty_or_no_folders_are_passed_over_by_a_resume) {
   const OneStepDone project;
   fs::create_directory(project.path("runs"));
