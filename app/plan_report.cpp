@@ -144,6 +144,8 @@ std::string memory_line(const MemoryPlan& plan) {
 std::vector<std::string> notes_of_memory(const RunConfig& config, const MemoryPlan& plan) {
   std::vector<std::string> notes;
   if (const std::string note = host_budget_note(config, machine_memory_sources()); !note.empty()) notes.push_back(note);
+  if (config.parallel.slices == Slices::off && !config.parallel.shared_memory_folder.empty())
+    notes.push_back("parallel/shared memory folder: parallel/slices is off, so that it changes nothing");
   if (plan.placement.streams_any()) return notes;
   const auto add = [&](bool given, const char* key, const char* what) {
     if (given) notes.push_back(fmt::format("{}: all parameters stay in memory and nothing streams, so {}", key, what));

@@ -93,6 +93,22 @@ TEST(RunMessages, name_each_expectation_of_the_deck_that_was_missed) {
   EXPECT_EQ(line_of(project.train({"expected/final loss at most=1e9", "output/folder=good"}).out, "missed   "), "");
 }
 
+TEST(RunMessages, say_of_a_folder_to_share_in_that_it_changes_nothing_where_nothing_is_shared) {
+  const TinyProject project;
+  const std::string none = "parallel/shared memory folder=/dev/shm/none";  // which is not there
+  const auto note = [&](const std::string& why) {
+    return "note     parallel/shared memory folder: " + why + ", so that it changes nothing\n";
+  };
+  EXPECT_NE(project.train({none}).out.find(note("no ranks share parameters here")), std::string::npos);
+  const ProgramResult off = project.train({none, "parallel/slices=off", "output/folder=off"});
+  EXPECT_NE(off.out.find(note("parallel/slices is off")), std::string::npos) << off.out;
+  EXPECT_EQ(off.out.find("no ranks share"), std::string::npos) << off.out;
+  const ProgramResult validation =
+      project.run({"validate", "deck.yaml", "--set", none, "--set", "parallel/slices=off"});
+  EXPECT_NE(validation.out.find("parallel/slices is off, so that it changes nothing"), std::string::npos);
+  EXPECT_EQ(project.train({"output/folder=without"}).out.find("shared memory folder"), std::string::npos);
+}
+
 TEST(EvaluationMessages, say_what_is_evaluated_before_it_is) {
   const TinyProject project;
   const ProgramResult whole = project.run({"evaluate", "deck.yaml"});
