@@ -97,7 +97,8 @@ NodePlan plan_on_node(Job& job, const RunConfig& config, const ModelConfig& mode
       result.line =
           fmt::format("slices   none: {}, so each of the {} ranks of a node has a copy of its own", why, ranks);
     else if (config.parallel.slices == Slices::automatic && !config.parallel.shared_memory_folder.empty())
-      result.line = "note     parallel/shared memory folder: no ranks share parameters here, so that it changes nothing";
+      result.line =
+          "note     parallel/shared memory folder: no ranks share parameters here, so that it changes nothing";
   };
 
   // Decided by all ranks of the node together; nodes need not be alike.

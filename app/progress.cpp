@@ -4,14 +4,17 @@
 #include "io/units.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 namespace distzo2 {
 namespace {
@@ -23,7 +26,9 @@ std::uint64_t status_bytes(std::string_view key) {
   return 0;
 }
 
-void print(const std::string& text) {
+constexpr const char* wipe = "\r\x1b[K";
+
+void write_out(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 }
@@ -62,20 +67,35 @@ Progress::Progress(Interval log_every, std::uint32_t steps, bool speaks)
     : speaks_(speaks), terminal_(::isatty(STDOUT_FILENO) == 1), log_every_(log_every), steps_(steps) {}
 
 Progress::~Progress() {
-  if (live_) print("\n");
+  if (live_) write_out("\n");  // which stays to be read
+}
+
+void Progress::print(const std::string& text, bool live) {
+  const std::lock_guard lock(printing_);
+  if (ended_) return;
+  write_out((live_ || live ? wipe : "") + text + (live ? "" : "\n"));
+  live_ = live;
+}
+
+void Progress::end() {
+  const std::unique_lock lock(printing_, std::chrono::milliseconds(100));
+  if (!lock || std::exchange(ended_, true)) return;
+  // Another rank's live line may stand on the terminal that they have in common.
+  const bool wipes = std::exchange(live_, false) || (!speaks_ && terminal_);
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  if (!wipes || ::poll(&out, 1, 0) != 1) return;
+  [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, wipe, std::strlen(wipe));  // if not, it stands there
 }
 
 void Progress::say(const std::string& text) {
   if (!speaks_) return;
-  print((live_ ? "\r\x1b[K" : "") + text + "\n");
-  live_ = false;
+  print(text, false);
 }
 
 void Progress::working(const std::string& text) {
   if (!speaks_) return;
   if (terminal_) {
-    print("\r\x1b[K" + text);
-    live_ = true;
+    print(text, true);
     return;
   }
   const auto now = std::chrono::steady_clock::now();  // in a log, now and then
@@ -112,12 +132,11 @@ void Progress::step(std::uint32_t step, double loss, double g, std::uint64_t tok
   const bool due = log_every_.steps != 0 ? (step + 1) % log_every_.steps == 0 : since(last_log_) >= log_every_.seconds;
   if (!terminal_) {
     if (due || last || steps_seen_ == 1) {
-      print(text() + "\n");
+      print(text(), false);
       last_log_ = now;
     }
   } else if (last || since(last_draw_) >= 0.1) {
-    print("\r\x1b[K" + text());
-    live_ = true;
+    print(text(), true);
     last_draw_ = now;
   }
 }

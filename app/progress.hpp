@@ -6,11 +6,13 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <string>
 
 namespace distzo2 {
 
-/// What the run says of itself on stdout: on a terminal one live line, in a batch log a line every so often.
+/// What the run says of itself on stdout: on a terminal one live line, in a batch log a line every so often. By one
+/// thread, but for `end`.
 class Progress {
 public:
   /// `speaks`: false on ranks other than 0, which say nothing.
@@ -25,8 +27,15 @@ public:
   void working(const std::string& text);
   /// State after a step, `left_s` before the run's end: shown at once on a terminal, logged when due.
   void step(std::uint32_t step, double loss, double g, std::uint64_t tokens, double seconds, double left_s);
+  /// By any thread, before another line is printed that is the last one: wipes the live line, and nothing follows. It
+  /// waits for nobody who does not read.
+  void end();
 
 private:
+  void print(const std::string& text, bool live);  // in the live line's place: one that stays, or the next
+
+  std::timed_mutex printing_;  // of `ended_` and `live_`
+  bool ended_ = false;
   bool speaks_;
   bool terminal_;
   bool live_ = false;  // a live line stands unfinished on the terminal

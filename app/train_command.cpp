@@ -164,6 +164,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   job.set_timeout(config.parallel.timeout_s);
   std::optional<Job::Busy> loading(std::in_place, job);  // no rank's reading is another one's time limit
   Progress progress(config.output.log_every, config.zo.steps, first);
+  const Job::BeforeMessage ends_progress(job, [&] { progress.end(); });
   OpenRun run;
   bool finished = false;
   on_first(world, [&] {

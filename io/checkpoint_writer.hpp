@@ -19,8 +19,8 @@ struct CheckpointOptions {
   bool replace = false;                           // an existing model folder; without it an existing folder is refused
 };
 
-/// Throws the Error of a writer whose place has something that it may not take: only a model folder, or an empty one, is
-/// replaced, whatever a deck or a command line names, and never the base model's.
+/// Throws the Error of a writer whose place has something that it may not take: only a model folder, or an empty one,
+/// is replaced, whatever a deck or a command line names, and never the base model's.
 void check_model_place(const std::filesystem::path& folder, const std::filesystem::path& base, bool replace);
 
 /// Writes a Hugging Face folder beside its place, under a name of its own, and renames it when all is durable: until

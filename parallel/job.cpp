@@ -2,9 +2,17 @@
 #include "parallel/job.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace distzo2 {
+namespace {
+
+/// What a launcher needs to pass on stdout before it gets something of stderr: they come to it apart.
+constexpr auto time_to_pass_on = std::chrono::milliseconds(50);
+
+}  // namespace
 
 Job::Job(const std::optional<Launcher>& launcher, std::function<void(const std::string&)> say)
     : session_(launcher), rank_(session_.world().rank()) {
@@ -17,8 +25,23 @@ Job::Job(const std::optional<Launcher>& launcher, std::function<void(const std::
   Communicator node = ranks.split_by_node();
   ranks_of_node_ = node.size();
   ranks_on_these_cores_ = static_cast<int>(std::ranges::count(node.gather(mine.cores), mine.cores));
-  heartbeat_.emplace(ranks.duplicate(), hosts, std::move(say), abort_job);
+  const auto say_last = [this, say = std::move(say)](const std::string& message) {
+    {
+      const std::lock_guard lock(before_message_mutex_);
+      if (before_message_) {
+        before_message_();
+        std::this_thread::sleep_for(time_to_pass_on);
+      }
+    }
+    say(message);
+  };
+  heartbeat_.emplace(ranks.duplicate(), hosts, say_last, abort_job);
   ranks.observed_by(&*heartbeat_);
+}
+
+void Job::set_before_message(std::function<void()> call) {
+  const std::lock_guard lock(before_message_mutex_);
+  before_message_ = std::move(call);
 }
 
 }  // namespace distzo2

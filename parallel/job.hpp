@@ -7,8 +7,10 @@
 #include "parallel/rank_place.hpp"
 
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace distzo2 {
@@ -45,7 +47,23 @@ public:
     Job& job_;
   };
 
+  /// During its life this is called before the message of a failed rank is printed, by another thread. One at a time.
+  class BeforeMessage {
+  public:
+    BeforeMessage(Job& job, std::function<void()> call) : job_(job) { job_.set_before_message(std::move(call)); }
+    ~BeforeMessage() { job_.set_before_message(nullptr); }
+    BeforeMessage(const BeforeMessage&) = delete;
+    BeforeMessage& operator=(const BeforeMessage&) = delete;
+
+  private:
+    Job& job_;
+  };
+
 private:
+  void set_before_message(std::function<void()> call);
+
+  std::mutex before_message_mutex_;
+  std::function<void()> before_message_;
   MpiSession session_;
   int rank_ = 0;
   std::vector<RankPlace> places_;

@@ -135,6 +135,26 @@ TEST(RanksFailure, a_rank_that_is_stopped_ends_the_job) {
   }
 }
 
+TEST(RanksFailure, the_message_of_a_rank_that_is_stopped_has_a_line_of_its_own_and_is_the_last) {
+  for (const std::size_t rank : {0U, 1U}) {
+    const TinyProject project;
+    ProgramOptions options = on_ranks(3);  // whose ranks write to a terminal that the launcher reads
+    options.wrapper.insert(options.wrapper.begin(), {"sh", "-c", "exec \"$0\" \"$@\" 2>&1"});
+    RunningProgram program(train_words("deck.yaml", long_run), project.here(options));
+    const std::vector<pid_t> pids = pids_of_ranks(program, 3);
+    wait_for_text(program, "tokens/s");
+    ASSERT_TRUE(program.running());
+    ::kill(pids[rank], SIGSTOP);
+    const std::string out = program.wait().out;
+    const std::size_t message = out.find("distzo2: rank " + std::to_string(rank) + " on ");
+    ASSERT_NE(message, std::string::npos) << out;
+    const std::string before = out.substr(0, message);
+    EXPECT_TRUE(before.ends_with('\n') || before.ends_with("\r\x1b[K")) << before;
+    EXPECT_EQ(out.find("tokens/s", message), std::string::npos) << out.substr(message);
+    expect_gone(pids);
+  }
+}
+
 TEST(RanksFailure, a_job_that_is_suspended_as_a_whole_goes_on) {
   const TinyProject project;
   RunningProgram program(train_words("deck.yaml", {"zo/steps=2000", "output/evaluate every=0"}),
