@@ -116,28 +116,29 @@ void SharedWindow::map_file(const std::string& folder) {
   const auto failed = [&](const char* call, int code) {
     problem = problem_of(folder, std::string(call) + ": " + std::strerror(code));
   };
-  // 1. The first rank makes the file. All of it is taken at once: later, a full disk would be a signal.
+  // 1. The first rank makes the file. Once all have opened it, nobody needs its name: whoever is killed leaves none.
   if (node_.is_first()) {
     problem = lack_of_space(folder, bytes_, true);
     if (problem.empty() && (fd = ::mkstemp(path.data())) < 0) failed("mkstemp", errno);
-    if (fd >= 0)
-      if (const int code = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes_)); code != 0)
-        failed("posix_fallocate", code);
   }
-  // 2. All map it, and then nobody needs its name any more.
+  const auto first_is_well = [&] { return node_.broadcast(std::uint64_t{problem.empty() ? 1U : 0U}) == 1; };
   path = node_.broadcast(path);
-  if (node_.broadcast(std::uint64_t{problem.empty() ? 0U : 1U}) == 0) {
-    if (!node_.is_first() && (fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC)) < 0) failed("open", errno);
-    if (fd >= 0) {
-      void* const mapped = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-      if (mapped == MAP_FAILED)
-        failed("mmap", errno);
-      else
-        data_ = static_cast<std::byte*>(mapped);
-    }
-  }
+  if (first_is_well() && !node_.is_first() && (fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC)) < 0)
+    failed("open", errno);
   node_.barrier();
-  if (node_.is_first() && fd >= 0) ::unlink(path.c_str());
+  if (node_.is_first() && fd >= 0) {
+    ::unlink(path.c_str());
+    // 2. All of it is taken at once: later, a full disk would be a signal.
+    if (const int code = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes_)); code != 0)
+      failed("posix_fallocate", code);
+  }
+  if (first_is_well() && fd >= 0) {
+    void* const mapped = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED)
+      failed("mmap", errno);
+    else
+      data_ = static_cast<std::byte*>(mapped);
+  }
   if (fd >= 0) ::close(fd);
   try {
     throw_if_any(problem);

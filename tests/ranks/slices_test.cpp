@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/on_ranks.hpp"
+#include "tests/support/store_on_disk.hpp"
 #include "tests/support/tiny_project.hpp"
 #include "tests/support/window_folder.hpp"
 
@@ -78,6 +79,18 @@ TEST(RanksSlices, that_no_memory_can_hold_are_refused_once) {
           "parallel/shared memory folder: " + project.path("nowhere").string() + ": No such file or directory");
   refused(project.train({}, {}, on_ranks(2, "ulimit -f 200")),  // blocks of 512 bytes
           "the largest file that a rank may write (ulimit -f) has 0.1 MB");
+}
+
+TEST(RanksSlices, leave_no_file_where_a_rank_is_killed_as_the_file_takes_its_space) {
+  if (!can_preload) return;
+  const TinyProject project;
+  std::filesystem::create_directory(project.path("in memory"));
+  ProgramOptions options = on_ranks(2);
+  const ProgramOptions killed = with_fault("posix_fallocate distzo2-shared 1 kill");
+  options.environment.insert(options.environment.end(), killed.environment.begin(), killed.environment.end());
+  EXPECT_NE(project.train({"parallel/shared memory folder=in memory"}, {}, options).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(project.path("run")));  // it came so far and no further
+  EXPECT_TRUE(std::filesystem::is_empty(project.path("in memory")));
 }
 
 }  // namespace

@@ -119,4 +119,9 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes) {
   if (!what.empty()) return fail(what);
   return reinterpret_cast<int (*)(int, int, off_t, off_t)>(::dlsym(RTLD_NEXT, "fallocate"))(fd, mode, offset, bytes);
 }
+int posix_fallocate(int fd, off_t offset, off_t bytes) {
+  const std::string what = fault_of("posix_fallocate", fd);
+  if (!what.empty()) return std::stoi(what);
+  return reinterpret_cast<int (*)(int, off_t, off_t)>(::dlsym(RTLD_NEXT, "posix_fallocate"))(fd, offset, bytes);
+}
 }
