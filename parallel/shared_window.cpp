@@ -43,6 +43,17 @@ std::string problem_of(const std::string& folder, const std::string& what) {
   return "parallel/shared memory folder: " + folder + ": " + what;
 }
 
+/// A folder that `lacks` the room, and what to do about it.
+std::string no_room(const std::string& folder, const std::string& lacks, std::size_t bytes, bool chosen) {
+  const std::string has = folder + lacks + ", but the copy of the parameters that the ranks of a node share takes " +
+                          short_size(static_cast<double>(bytes));
+  return chosen ? "parallel/shared memory folder: " + has +
+                      "; name a folder with more, or set parallel/slices: off (a copy a rank)"
+                : has +
+                      "; make it larger (containers: --shm-size), name a folder of another file system in "
+                      "parallel/shared memory folder, or set parallel/slices: off (a copy a rank)";
+}
+
 /// Empty where the file system of the folder has room; else what to do about it.
 std::string lack_of_space(const std::string& folder, std::size_t bytes, bool chosen) {
   struct statvfs fs {};
@@ -56,15 +67,7 @@ std::string lack_of_space(const std::string& folder, std::size_t bytes, bool cho
            short_size(static_cast<double>(bytes)) + "; raise it, or set parallel/slices: off (a copy a rank)";
   const double free = static_cast<double>(fs.f_bavail) * static_cast<double>(fs.f_frsize);
   if (free >= static_cast<double>(bytes)) return {};
-  const std::string has = folder + " has " + short_size(free) +
-                          " free, but the copy of the parameters that the ranks of a node "
-                          "share takes " +
-                          short_size(static_cast<double>(bytes));
-  return chosen ? "parallel/shared memory folder: " + has +
-                      "; name a folder with more, or set parallel/slices: off (a copy a rank)"
-                : has +
-                      "; make it larger (containers: --shm-size), name a folder of another file system in "
-                      "parallel/shared memory folder, or set parallel/slices: off (a copy a rank)";
+  return no_room(folder, " has " + short_size(free) + " free", bytes, chosen);
 }
 
 /// Where Open MPI and MPICH put their windows.
@@ -87,6 +90,11 @@ std::string backing_folder(const void* address) {
     return file.starts_with('/') ? file.substr(0, std::max<std::size_t>(file.rfind('/'), 1)) : std::string();
   }
   return {};
+}
+
+bool take_pages(void* address, std::size_t bytes) {
+  constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, which older headers lack
+  return ::madvise(address, bytes, populate_write) == 0 || (errno != EFAULT && errno != ENOMEM);
 }
 
 struct SharedWindow::Window {
@@ -170,6 +178,17 @@ void SharedWindow::make_window() {
   data_ = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(base), std::uintptr_t{page_bytes}));
   place_ = backing_folder(data_);
   throw_if_any(place_.empty() ? std::string() : lack_of_space(place_, bytes_, false));
+  take(data_, used_);
+}
+
+void SharedWindow::take(std::byte* piece, std::size_t bytes) {
+  // Who takes a page has it near: of a block each owner takes about the slice that it will update.
+  const std::size_t pages = round_up(bytes, page_bytes) / page_bytes;
+  const auto rank = static_cast<std::size_t>(node_.rank()), ranks = static_cast<std::size_t>(node_.size());
+  const std::size_t begin = pages * rank / ranks * page_bytes, end = pages * (rank + 1) / ranks * page_bytes;
+  const std::string& folder = place_.empty() ? default_folder() : place_;
+  throw_if_any(take_pages(piece + begin, end - begin) ? std::string()
+                                                      : no_room(folder, " has been filled meanwhile", bytes_, false));
 }
 
 SharedWindow::~SharedWindow() {
@@ -201,6 +220,7 @@ std::shared_ptr<std::byte> SharedWindow::allocate(const std::string& label, std:
   if (used_ > bytes_)
     throw Error(ExitCode::internal, label + ": " + std::to_string(bytes) + " bytes do not fit the node's memory of " +
                                         std::to_string(bytes_));
+  if (window_) take(data_ + at, bytes);
   return {data_ + at, [](std::byte*) {}};  // it goes with this object
 }
 

@@ -25,6 +25,7 @@ public:
   SharedWindow(const SharedWindow&) = delete;
   SharedWindow& operator=(const SharedWindow&) = delete;
 
+  /// By all of them. Its pages are taken here, each owner's share by that one; throws as the constructor does.
   std::shared_ptr<std::byte> allocate(const std::string& label, std::size_t bytes) override;
   int owner() const override { return node_.rank(); }
   int owners() const override { return node_.size(); }
@@ -39,6 +40,7 @@ private:
   struct Window;  // of the MPI library
   void map_file(const std::string& folder);
   void make_window();
+  void take(std::byte* piece, std::size_t bytes);
   void throw_if_any(const std::string& problem);
   std::uint32_t& ended(int owner) const;
 
@@ -51,6 +53,10 @@ private:
   std::size_t bytes_ = 0, used_ = 0;
   int exceptions_ = 0;  // under way as this object was made
 };
+
+/// Takes the memory of a mapping's pages; false where there is none left for them, which would be a signal at a write.
+/// Linux before 5.14 cannot, and takes them as they are written.
+bool take_pages(void* address, std::size_t bytes);
 
 /// The folder of the file that backs the mapping at this address, or "" for memory of no file.
 std::string backing_folder(const void* address);

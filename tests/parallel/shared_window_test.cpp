@@ -6,13 +6,18 @@
 #include "tests/support/test_world.hpp"
 #include "tests/support/window_folder.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace distzo2 {
 namespace {
@@ -51,6 +56,38 @@ void expect_one_memory(SharedWindow& window) {
 TEST(SharedWindow, is_one_memory_of_all_ranks_of_a_node) {
   SharedWindow window(test_world(), 60000, test_world().rank());
   expect_one_memory(window);
+}
+
+/// Whether the kernel takes pages before they are written.
+bool takes_pages() {
+  void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const bool can = ::madvise(page, 4096, 23) == 0;
+  ::munmap(page, 4096);
+  return can;
+}
+
+TEST(SharedWindow, has_all_its_pages_before_any_is_written) {
+  if (!takes_pages()) GTEST_SKIP() << "Linux before 5.14";
+  if (test_world().size() == 1) return;  // plain memory
+  constexpr std::size_t pages = 2000;    // 7.8 MiB, some for each of four ranks
+  SharedWindow window(test_world(), pages * 4096, test_world().rank());
+  std::vector<unsigned char> there(pages);
+  ASSERT_EQ(::mincore(window.allocate("all", pages * 4096).get(), pages * 4096, there.data()), 0);
+  EXPECT_EQ(std::ranges::count_if(there, [](unsigned char page) { return (page & 1U) == 0; }), 0);
+}
+
+TEST(SharedWindow, finds_pages_that_are_not_to_be_had_without_a_signal) {
+  if (!takes_pages()) GTEST_SKIP() << "Linux before 5.14";
+  // Of a file of one page the second one is as little there as on a file system that is full.
+  const TemporaryFolder folder;
+  const int fd = ::open((folder.path() / "one page").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::ftruncate(fd, 4096), 0);
+  void* const mapped = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ::close(fd);
+  ASSERT_NE(mapped, MAP_FAILED);
+  EXPECT_TRUE(take_pages(mapped, 4096));
+  EXPECT_FALSE(take_pages(mapped, 8192));
+  ::munmap(mapped, 8192);
 }
 
 TEST(SharedWindow, maps_a_file_that_nobody_finds_afterwards) {
