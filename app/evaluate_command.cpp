@@ -34,7 +34,7 @@ std::string confusion_table(const Task& task, const std::vector<std::uint64_t>& 
   const std::size_t labels = task.labels.size();
   if (confusion.size() != labels * labels) return {};
   std::string text = fmt::format("{:>16}", "right \\ said");
-  for (const TaskLabel& l : task.labels) text += fmt::format("{:>12}", l.word);
+  for (const TaskLabel& l : task.labels) text += fmt::format("  {:>10}", l.word);
   for (std::size_t i = 0; i < labels; ++i) {
     text += fmt::format("\n{:>16}", task.labels[i].word);
     for (std::size_t j = 0; j < labels; ++j) text += fmt::format("{:>12}", confusion[i * labels + j]);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/next_command.hpp"
 
+#include "parallel/launcher.hpp"
+
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -34,9 +36,14 @@ std::string next_command(const RunConfig& config, const RunFolder& folder, const
       needs_scratch ? " --set " + shell_word("memory/scratch folder=" + folder.path.string()) : std::string());
 }
 
-std::string resume_command(const TrainOptions& options, const RunConfig& config, const RunFolder& folder) {
-  std::string line =
-      fmt::format("resume   {} train {}", shell_word(program_invocation_name), shell_word(options.deck.deck.string()));
+std::string resume_command(const TrainOptions& options, const RunConfig& config, const RunFolder& folder, int ranks) {
+  std::string started;
+  if (ranks > 1) {
+    const std::optional<Launcher> launcher = find_launcher();
+    started = fmt::format("{} -n {} ", launcher ? launcher->name : "mpirun", ranks);
+  }
+  std::string line = fmt::format("resume   {}{} train {}", started, shell_word(program_invocation_name),
+                                 shell_word(options.deck.deck.string()));
   for (const std::string& set : options.deck.sets) line += " --set " + shell_word(set);
   if (config.output.folder.empty()) line += " --set " + shell_word("output/folder=" + folder.path.string());
   return line + " --resume auto";

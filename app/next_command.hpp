@@ -23,7 +23,8 @@ enum class FinalModel : std::uint8_t {
 std::string next_command(const RunConfig& config, const RunFolder& folder, const MemoryPlan& plan, FinalModel model);
 
 /// The line that ends a run that was stopped: the command that goes on with it, ready for a shell in the folder in
-/// which this one was given. It names the run where the deck and the options given would take whichever is the newest.
-std::string resume_command(const TrainOptions& options, const RunConfig& config, const RunFolder& folder);
+/// which this one was given, on as many ranks. It names the run where the deck and the options given would take
+/// whichever is the newest.
+std::string resume_command(const TrainOptions& options, const RunConfig& config, const RunFolder& folder, int ranks);
 
 }  // namespace distzo2

@@ -88,7 +88,7 @@ bool catch_up(PlacedModel& placed, const std::vector<StepRecord>& records, RunEv
 ExitCode stopped(StopReason reason, const Training& training, const TrainOptions& options, const RunFolder& folder) {
   training.progress.say(fmt::format("stopped  at the {} after step {}",
                                     reason == StopReason::signal ? "signal" : "time limit", training.records.size()));
-  training.progress.say(resume_command(options, training.config, folder));
+  training.progress.say(resume_command(options, training.config, folder, training.world.size()));
   training.world.barrier();  // rank 0 has written all: the job may end
   return ExitCode::stopped;
 }

@@ -85,6 +85,11 @@ ExitCode validate_command(const RunConfig& config) {
     fmt::print("example {}\n{}\n", i + 1, example_text(data, shown.examples[i]));
   fmt::print("step      {} evaluations of {} sequences, at most {} tokens and {} loss terms\n", evaluations,
              config.zo.batch, batch.tokens, batch.terms);
+  const std::uint32_t every = evaluation_interval(config);
+  fmt::print("run       {} steps, learning rate {}{}\n", config.zo.steps, number_text(config.zo.learning_rate),
+             !data.dev    ? std::string()
+             : every == 0 ? ", evaluated on dev at its start and end"
+                          : fmt::format(", evaluated on dev every {} steps", every));
   fmt::print("memory    {}\n", memory_line(plan));
   fmt::print("the deck is good\n");
   return ExitCode::done;

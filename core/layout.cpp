@@ -47,7 +47,8 @@ void check_layout(const Layout& layout, int world) {
   const std::int64_t ranks = std::int64_t{layout.pertp} * layout.ddp;
   if (ranks != world) {
     refuse("layout: pertp " + n(layout.pertp) + " x ddp " + n(layout.ddp) + " = " + n(ranks) + " ranks, but " +
-           n(world) + (world == 1 ? " was started" : " were started"));
+           n(world) + (world == 1 ? " was started" : " were started") + "; start " + n(ranks) +
+           " (mpirun -n, srun -n), or change parallel/pertp and parallel/ddp");
   }
 }
 

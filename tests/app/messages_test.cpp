@@ -109,6 +109,19 @@ TEST(RunMessages, say_of_a_folder_to_share_in_that_it_changes_nothing_where_noth
   EXPECT_EQ(project.train({"output/folder=without"}).out.find("shared memory folder"), std::string::npos);
 }
 
+TEST(ValidateMessages, say_how_long_the_run_is_and_how_often_it_is_evaluated) {
+  const TinyProject project;
+  const auto said = [&](const std::string& set) {
+    return project
+        .run({"validate", "deck.yaml", "--set", "zo/steps=50", "--set", "zo/learning rate=2e-5", "--set", set})
+        .out;
+  };
+  const std::string run = "\nrun       50 steps, learning rate 2e-05";
+  EXPECT_NE(said("output/evaluate every=auto").find(run + ", evaluated on dev every 10 steps\n"), std::string::npos);
+  EXPECT_NE(said("output/evaluate every=0").find(run + ", evaluated on dev at its start and end\n"), std::string::npos);
+  EXPECT_NE(said("data/dev=").find(run + "\n"), std::string::npos);
+}
+
 TEST(EvaluationMessages, say_what_is_evaluated_before_it_is) {
   const TinyProject project;
   const ProgramResult whole = project.run({"evaluate", "deck.yaml"});

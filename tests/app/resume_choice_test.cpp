@@ -40,8 +40,9 @@ TEST(ResumeChoice, the_command_holds_deck_and_options_as_a_shell_needs_them) {
   const TrainOptions options{{"it's my.yaml", {"zo/learning rate=1e-6", "zo/steps=9"}}, false};
   RunConfig config;
   const auto ends_with = [&](const std::string& end) {
-    const std::string line = resume_command(options, config, {"/runs/a b"});
+    const std::string line = resume_command(options, config, {"/runs/a b"}, 1);
     EXPECT_TRUE(line.starts_with("resume   ") && line.ends_with(end)) << line;
+    EXPECT_EQ(resume_command(options, config, {"/runs/a b"}, 2), "resume   mpirun -n 2 " + line.substr(9));
   };
   const std::string begin = R"( train 'it'\''s my.yaml' --set 'zo/learning rate=1e-6' --set zo/steps=9)";
   ends_with(begin + " --set 'output/folder=/runs/a b' --resume auto");

@@ -70,8 +70,12 @@ TEST(Layout, covers_every_evaluation_of_every_sequence_once) {
 }
 
 TEST(Layout, states_the_arithmetic_of_what_does_not_fit) {
-  EXPECT_EQ(refusal({2, 3, PertpOrder::inner, 2, 8}, 4), "layout: pertp 2 x ddp 3 = 6 ranks, but 4 were started");
-  EXPECT_EQ(refusal({2, 1, PertpOrder::inner, 2, 8}, 1), "layout: pertp 2 x ddp 1 = 2 ranks, but 1 was started");
+  EXPECT_EQ(refusal({2, 3, PertpOrder::inner, 2, 8}, 4),
+            "layout: pertp 2 x ddp 3 = 6 ranks, but 4 were started; start 6 (mpirun -n, srun -n), or change "
+            "parallel/pertp and parallel/ddp");
+  EXPECT_EQ(refusal({2, 1, PertpOrder::inner, 2, 8}, 1),
+            "layout: pertp 2 x ddp 1 = 2 ranks, but 1 was started; start 2 (mpirun -n, srun -n), or change "
+            "parallel/pertp and parallel/ddp");
   EXPECT_EQ(refusal({4, 1, PertpOrder::inner, 6, 8}, 4),
             "layout: pertp 4 does not divide the step's 6 evaluations; pertp 3 does");
   EXPECT_NE(refusal({1, 9, PertpOrder::inner, 2, 8}, 9).find("ddp 9 exceeds the batch of 8"), std::string::npos);
