@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -23,19 +24,19 @@ void refuse_non_finite(const StepRecord& r) {
                                               r.t + 1, non_finite_part(r)));
 }
 
-/// Notices that g was exactly 0 for many steps on end: nothing is learnt then, and no loss shows it.
+/// Notices that g is exactly 0 in most steps: hardly anything is learnt then, and no loss shows it.
 class ZeroWatch {
 public:
-  static constexpr std::size_t window = 20;
-  /// True once in a run: at the first record that ends such a row.
+  static constexpr int window = 20, most = 15;
+  /// True once in a run: at the first record after which `most` of the last `window` steps had no other g.
   bool push(const StepRecord& r) {
     const bool zero = std::ranges::all_of(r.g_raw, [](double g) { return g == 0; });
-    zeros_ = zero ? zeros_ + 1 : 0;
-    return zeros_ == window && !std::exchange(seen_, true);
+    zeros_ = (zeros_ << 1 | std::uint32_t{zero}) & ((1U << window) - 1);
+    return std::popcount(zeros_) == most && !std::exchange(seen_, true);
   }
 
 private:
-  std::size_t zeros_ = 0;
+  std::uint32_t zeros_ = 0;  // a bit a step
   bool seen_ = false;
 };
 
@@ -124,12 +125,12 @@ StopReason train(Training& training) {
     if (!outcome.finite)
       training.progress.say(fmt::format("step {}: {}; the step is skipped", t + 1, non_finite_part(record)));
     if (zeros.push(record))
-      training.progress.say(
-          fmt::format("warning  step {}: g was exactly 0 in the last {} steps: perturbations of epsilon = {} no longer "
-                      "change the loss, and nothing is learnt. Either the model gives the same loss whatever its "
-                      "weights are (lower zo/learning rate), or epsilon is too small for the precision (raise "
-                      "zo/epsilon)",
-                      t + 1, ZeroWatch::window, zo.epsilon));
+      training.progress.say(fmt::format(
+          "warning  step {}: g was exactly 0 in {} of the last {} steps: perturbations of epsilon = {} hardly ever "
+          "change the loss, and nothing is learnt. Either the model gives the same loss whatever its "
+          "weights are (lower zo/learning rate), or epsilon is too small for the precision (raise "
+          "zo/epsilon)",
+          t + 1, ZeroWatch::most, ZeroWatch::window, zo.epsilon));
 
     // 8. Stop?
     refuse_divergence(watch, training.records.size(), zo.diverged_factor);

@@ -107,10 +107,12 @@ def read_ends(run, path):
         summary = json.loads(path.read_text(encoding="utf-8"))
         if "best" in summary and not (summary["best"] and summary["best"]["in_folder_best"]):
             run["best"] = None  # as with `write models: never`
+        run["steps"] = int(summary["steps"])
+        if summary["initial"] is None and summary["final"] is None:  # there was nothing to evaluate on
+            return
         metric = next(m for m in ("accuracy", "f1") if m in summary["initial"])
         run["ends"] = tuple(float(summary[when][metric]) for when in ("initial", "final"))
         run["metric"] = run["metric"] or metric
-        run["steps"] = int(summary["steps"])
         run["ends_examples"] = summary["final"].get("examples")
     except (ValueError, KeyError, TypeError, StopIteration) as error:
         raise BadRun(f"{path}: expected `steps`, `initial` and `final` with `accuracy` or `f1`") from error

@@ -60,7 +60,7 @@ TEST(Figures, are_png_pdf_or_svg_by_the_name) {
   }
 }
 
-TEST(Figures, mark_no_best_model_that_was_not_written) {
+TEST(Figures, show_no_best_model_that_was_not_written_and_no_score_that_was_not_measured) {
   const TinyProject project;
   const nlohmann::json summary =
       project.trained({"zo/learning rate=3e-4", "zo/steps=40", "output/evaluate every=1", "output/write models=never"});
@@ -69,6 +69,11 @@ TEST(Figures, mark_no_best_model_that_was_not_written) {
   if (cannot_draw(drawn)) return;
   EXPECT_EQ(drawn.exit_code, 0) << drawn.err;
   EXPECT_EQ(text_of_file(project.path("a.svg")).find("<!-- best/"), std::string::npos);
+
+  project.trained({"data/dev=", "data/test=", "output/folder=unevaluated"});
+  const ProgramResult loss = script(project, "plot_run", {"unevaluated", "-o", "b.svg"});
+  EXPECT_EQ(loss.exit_code, 0) << loss.err;
+  EXPECT_NE(text_of_file(project.path("b.svg")).find("<!-- unevaluated"), std::string::npos);
 }
 
 }  // namespace

@@ -303,7 +303,7 @@ TEST(NonFinite, an_update_that_overflows_is_not_called_a_loss) {
   EXPECT_EQ(non_finite_part(record), "a loss is not finite (1e+300, inf)");
 }
 
-TEST(ZeroGradient, for_twenty_steps_is_said_once) {
+TEST(ZeroGradient, in_most_of_twenty_steps_is_said_once) {
   const TinyProject project;
   const auto warnings = [](const ProgramResult& result) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -320,7 +320,7 @@ TEST(ZeroGradient, for_twenty_steps_is_said_once) {
     all.emplace_back(std::string("zo/steps=") + steps);
     return all;
   };
-  EXPECT_EQ(warnings(project.train(with_steps("19"), resume)), 0U);
+  EXPECT_EQ(warnings(project.train(with_steps("14"), resume)), 0U);
   EXPECT_EQ(warnings(project.train(with_steps("50"), resume)), 1U);
   EXPECT_EQ(warnings(project.train(with_steps("90"), resume)), 0U);  // the run has had it
 }
