@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace distzo2 {
 
@@ -27,6 +28,9 @@ struct BlockStorage {
   /// The first record not yet in the chunk; none where it was never written or did not check when it was opened.
   virtual bool holds(int chunk) const = 0;
   virtual std::uint32_t version(int chunk) const = 0;
+
+  /// For people: where it is.
+  virtual std::string name() const { return "the store"; }
 };
 
 }  // namespace distzo2

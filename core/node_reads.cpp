@@ -29,15 +29,15 @@ std::size_t NodeReads::bytes(const Placement& placement, int owners) {
 NodeReads::NodeReads(NodeMemory& memory, const Placement& placement, BlockStorage& disk)
     : placement_(placement),
       disk_(disk),
-      waits_(memory),
+      waits_(memory, disk.name()),
       words_(waits_, words),
       slot_bytes_(slot_bytes(placement) / slots),
       memory_(memory.allocate("distzo2::node_reads", slots * slot_bytes_)) {}
 
-void NodeReads::Waits::still_waiting(int owner, double seconds) {
+void NodeReads::Waits::still_waiting(int owner, double seconds, const std::string&) {
   if (ended.load(std::memory_order_relaxed))
     throw Error(ExitCode::internal, "a read is given up: its rank is about to end");
-  memory.still_waiting(owner, seconds);
+  memory.still_waiting(owner, seconds, owner == 0 ? of_first : of_others);
 }
 
 void NodeReads::read(int begin, int end, std::byte* image) {

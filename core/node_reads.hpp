@@ -27,6 +27,7 @@ public:
   void write(int begin, int end, const std::byte* image, std::uint32_t version) override;
   bool holds(int chunk) const override { return disk_.holds(chunk); }
   std::uint32_t version(int chunk) const override { return disk_.version(chunk); }
+  std::string name() const override { return disk_.name(); }
 
   /// This rank is about to end: it waits for no other any more, and a read that does throws.
   void end_waits() { waits_.ended.store(true, std::memory_order_relaxed); }
@@ -37,14 +38,18 @@ public:
 
 private:
   struct Waits final : NodeMemory {
-    explicit Waits(NodeMemory& m) : memory(m) {}
+    Waits(NodeMemory& m, const std::string& disk)
+        : memory(m),
+          of_first("the unit that it reads from " + disk),
+          of_others("its word that it has taken what was read from " + disk) {}
     std::shared_ptr<std::byte> allocate(const std::string& label, std::size_t bytes) override {
       return memory.allocate(label, bytes);
     }
     int owner() const override { return memory.owner(); }
     int owners() const override { return memory.owners(); }
-    void still_waiting(int owner, double seconds) override;
+    void still_waiting(int owner, double seconds, const std::string& awaited) override;
     NodeMemory& memory;
+    std::string of_first, of_others;  // what is waited for: said without an allocation
     std::atomic<bool> ended{false};
   };
 

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 namespace distzo2 {
 namespace {
@@ -49,11 +50,12 @@ std::size_t NodeSlices::bytes(int units, int owners) {
   return static_cast<std::size_t>(owners) * row_bytes(units);
 }
 
-NodeSlices::NodeSlices(NodeMemory& memory, int units)
+NodeSlices::NodeSlices(NodeMemory& memory, int units, std::string awaited)
     : memory_(memory),
       units_(units),
       owner_(memory.owner()),
       owners_(memory.owners()),
+      awaited_(std::move(awaited)),
       words_(memory.allocate("distzo2::slice_versions", bytes(units, owners_))) {}
 
 SliceRange NodeSlices::own(std::int64_t first, std::int64_t end) const {
@@ -97,7 +99,7 @@ void NodeSlices::wait_for_owner(int owner, int unit, std::uint32_t version) {
     std::this_thread::sleep_for(sleep);
     slept += sleep;
     sleep = std::min(longest_sleep, 2 * sleep);
-    memory_.still_waiting(owner, std::chrono::duration<double>(slept).count());
+    memory_.still_waiting(owner, std::chrono::duration<double>(slept).count(), awaited_);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace distzo2 {
 
@@ -16,8 +17,9 @@ struct Placement;
 struct NodeMemory : HostArena {
   virtual int owner() const = 0;  // this rank's place among them
   virtual int owners() const = 0;
-  /// Told now and then while this rank waits for another, so long in all. Throws where it need not wait any longer.
-  virtual void still_waiting(int owner, double seconds) = 0;
+  /// Told now and then while this rank waits for another, so long in all, and for what of that one's, in words. Throws
+  /// where it need not wait any longer.
+  virtual void still_waiting(int owner, double seconds, const std::string& awaited) = 0;
 };
 
 /// Global indices [begin, end).
@@ -32,8 +34,8 @@ SliceRange slice_of(std::int64_t first, std::int64_t end, int owner, int owners)
 /// How far each owner has come: the version of its slice of every unit. The words lie in the owners' common memory.
 class NodeSlices {
 public:
-  /// By all owners; their memory holds so many units.
-  NodeSlices(NodeMemory& memory, int units);
+  /// By all owners; their memory holds so many units. `awaited`: what one owner waits for of another, in words.
+  NodeSlices(NodeMemory& memory, int units, std::string awaited = "its slices of the parameters");
 
   int owner() const { return owner_; }
   SliceRange own(std::int64_t first, std::int64_t end) const;
@@ -53,6 +55,7 @@ public:
 private:
   NodeMemory& memory_;
   int units_, owner_, owners_;
+  std::string awaited_;
   std::shared_ptr<std::byte> words_;  // (owners, units + 1), the last one counts meetings; rows in lines of their own
 };
 

@@ -53,6 +53,7 @@ public:
   void write(int begin, int end, const std::byte* image, std::uint32_t version) override;
   bool holds(int chunk) const override;
   std::uint32_t version(int chunk) const override;
+  std::string name() const override { return folder_.string(); }
   /// Where a chunk that is held lies: it stays there until it is written anew.
   std::uint64_t slot(int chunk) const;
   /// Everything written is durable.

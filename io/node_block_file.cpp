@@ -10,7 +10,9 @@ namespace distzo2 {
 NodeBlockFile::NodeBlockFile(NodeMemory* memory, const std::filesystem::path& folder, const ChunkTable& table,
                              Storage storage, const BlockFileOptions& options)
     : folder_(folder), chunks_(static_cast<int>(table.chunks.size())) {
-  if (memory != nullptr) words_ = std::make_unique<NodeSlices>(*memory, node_disk_words(chunks_));
+  if (memory != nullptr)
+    words_ = words_ =
+        std::make_unique<NodeSlices>(*memory, node_disk_words(chunks_), "what it writes to " + folder.string());
   const bool first = memory == nullptr || memory->owner() == 0;
   if (first) file_ = std::make_unique<BlockFile>(folder, table, storage, options);
   for (int c = 0; first && c < chunks_; ++c) tell(c);

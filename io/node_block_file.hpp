@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace distzo2 {
@@ -27,6 +28,7 @@ public:
   void write(int begin, int end, const std::byte* image, std::uint32_t version) override;
   bool holds(int chunk) const override;
   std::uint32_t version(int chunk) const override;
+  std::string name() const override { return folder_.string(); }
 
   void sync();
   void remove();

@@ -224,7 +224,7 @@ std::shared_ptr<std::byte> SharedWindow::allocate(const std::string& label, std:
   return {data_ + at, [](std::byte*) {}};  // it goes with this object
 }
 
-void SharedWindow::still_waiting(int owner, double seconds) {
+void SharedWindow::still_waiting(int owner, double seconds, const std::string& awaited) {
   // Of this wait, in this thread: lanes wait, too. A new one starts from 0 s.
   thread_local double end_seen_at_s = -1;
   const auto name = [&] { return "rank " + std::to_string(names_[static_cast<std::size_t>(owner)]); };
@@ -233,16 +233,14 @@ void SharedWindow::still_waiting(int owner, double seconds) {
   else if (end_seen_at_s < 0 || end_seen_at_s > seconds)
     end_seen_at_s = seconds;
   else if (seconds - end_seen_at_s > seconds_to_end_the_job)
-    throw Error(ExitCode::rank_failed, name() + " has failed, and its slices of the parameters will not come");
+    throw Error(ExitCode::rank_failed, name() + " has failed, and " + awaited + " will not come");
   const double timeout_s = timeout_s_.load(std::memory_order_relaxed);
   if (timeout_s > 0 && seconds > timeout_s) {
     std::array<char, 32> text{};
     std::snprintf(text.data(), text.size(), "%g s", timeout_s);
-    throw Error(ExitCode::rank_failed,
-                name() +
-                    " has kept the other ranks of its node waiting for its slices of the parameters for longer than "
-                    "parallel/timeout: " +
-                    text.data());
+    throw Error(ExitCode::rank_failed, name() + " has kept the other ranks of its node waiting for " + awaited +
+                                           " for longer than parallel/timeout: " + text.data() +
+                                           "; where it is only slow, give a longer one");
   }
 }
 

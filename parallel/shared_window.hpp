@@ -29,7 +29,7 @@ public:
   std::shared_ptr<std::byte> allocate(const std::string& label, std::size_t bytes) override;
   int owner() const override { return node_.rank(); }
   int owners() const override { return node_.size(); }
-  void still_waiting(int owner, double seconds) override;
+  void still_waiting(int owner, double seconds, const std::string& awaited) override;
   /// How long one rank waits for another; 0, as at the start: for ever.
   void set_timeout(double seconds) { timeout_s_.store(seconds, std::memory_order_relaxed); }
 

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -87,6 +89,30 @@ TEST(NodeReads, end_with_the_rank_that_waits_and_with_the_disk) {
   EXPECT_THROW(of_first.read(unit->chunk_begin, unit->chunk_end, image.data()), Error);
   std::jthread ends([&] { of_second.end_waits(); });
   EXPECT_THROW(of_second.read(unit->chunk_begin, unit->chunk_end, image.data()), Error);
+}
+
+TEST(NodeReads, say_what_a_rank_waits_for_and_where_that_is) {
+  const Placement p = decoders_on_disk();
+  ThreadNode node(2, NodeReads::bytes(p, 2));
+  ThreadNode::Rank first(node, 0), second(node, 1);
+  first.most_seconds = second.most_seconds = 0.01;
+  MemoryStorage disk(p.chunks);
+  NodeReads of_first(first, p, disk), of_second(second, p, disk);
+  std::vector<std::byte> image(p.buffer_bytes);
+  const auto unit = std::ranges::find(p.units, Tier::disk, &Unit::tier);
+  const auto complaint = [&](NodeReads& reads) -> std::string {
+    try {
+      reads.read(unit->chunk_begin, unit->chunk_end, image.data());
+    } catch (const std::runtime_error& e) {
+      return e.what();
+    }
+    return {};
+  };
+  EXPECT_EQ(complaint(of_second), "owner 0: waited too long for the unit that it reads from a disk in memory");
+  EXPECT_EQ(complaint(of_first), "");
+  EXPECT_EQ(complaint(of_first), "");  // two units may be on their way
+  EXPECT_EQ(complaint(of_first),
+            "owner 1: waited too long for its word that it has taken what was read from a disk in memory");
 }
 
 }  // namespace

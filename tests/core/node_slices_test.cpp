@@ -158,7 +158,7 @@ TEST(NodeSlices, end_the_wait_for_an_owner_that_does_not_come) {
     slices.wait_for(1, 4);
     FAIL();
   } catch (const std::runtime_error& e) {
-    EXPECT_STREQ(e.what(), "waited too long for owner 1");
+    EXPECT_STREQ(e.what(), "owner 1: waited too long for its slices of the parameters");
   }
   EXPECT_THROW(slices.meet(), std::runtime_error);
 }

@@ -159,17 +159,17 @@ TEST(SharedWindow, refuses_what_is_larger_than_a_file_may_be_and_takes_what_is_n
 
 TEST(SharedWindow, ends_a_wait_that_is_longer_than_the_timeout) {
   SharedWindow window(test_world(), 1000, test_world().rank() + 7);  // of a world of several nodes
-  window.still_waiting(0, 1e6);
+  window.still_waiting(0, 1e6, "its slices of the parameters");
   window.set_timeout(0.5);
-  window.still_waiting(0, 0.4);
+  window.still_waiting(0, 0.4, "its slices of the parameters");
   try {
-    window.still_waiting(0, 0.6);
+    window.still_waiting(0, 0.6, "its slices of the parameters");
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ExitCode::rank_failed);
     EXPECT_STREQ(e.what(),
                  "rank 7 has kept the other ranks of its node waiting for its slices of the parameters for "
-                 "longer than parallel/timeout: 0.5 s");
+                 "longer than parallel/timeout: 0.5 s; where it is only slow, give a longer one");
   }
 }
 
@@ -188,9 +188,9 @@ TEST(SharedWindow, of_a_rank_that_fails_ends_the_waits_of_the_others) {
   if (first) fail_with(std::move(window));
   test_world().barrier();
   if (first) return;
-  window->still_waiting(0, 1.0);  // the job may end with the message of rank 0
-  window->still_waiting(0, 10.0);
-  EXPECT_THROW(window->still_waiting(0, 11.5), Error);
+  window->still_waiting(0, 1.0, "its slices of the parameters");  // the job may end with the message of rank 0
+  window->still_waiting(0, 10.0, "its slices of the parameters");
+  EXPECT_THROW(window->still_waiting(0, 11.5, "its slices of the parameters"), Error);
   fail_with(std::move(window));
 }
 

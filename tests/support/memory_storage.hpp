@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -46,6 +47,7 @@ public:
     at(chunk) = other.at(chunk);
     version_[static_cast<std::size_t>(chunk)] = other.version(chunk);
   }
+  std::string name() const override { return "a disk in memory"; }
   std::uint32_t version(int chunk) const override { return version_[static_cast<std::size_t>(chunk)]; }
 
   std::atomic<int> writes_left{1 << 30}, reads_left{1 << 30};

@@ -6,6 +6,7 @@
 #include "core/round_up.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -30,10 +31,13 @@ public:
     }
     int owner() const override { return owner_; }
     int owners() const override { return node_.owners_; }
-    void still_waiting(int owner, double seconds) override {
-      if (seconds > most_seconds) throw std::runtime_error("waited too long for owner " + std::to_string(owner));
+    void still_waiting(int owner, double seconds, const std::string& awaited) override {
+      if (waiting) waiting(awaited);
+      if (seconds > most_seconds)
+        throw std::runtime_error("owner " + std::to_string(owner) + ": waited too long for " + awaited);
     }
     double most_seconds = 60;
+    std::function<void(const std::string& awaited)> waiting;  // told as it waits
     std::size_t used() const { return used_; }
 
   private:
