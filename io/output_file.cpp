@@ -65,7 +65,9 @@ OutputFile::OutputFile(const fs::path& path) : path_(path) {
   }
   const int flags = ::fcntl(fd_, F_GETFL);
   if (flags < 0 || ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK) != 0) {
-    fail(path_, "cannot be created", errno);
+    const int error = errno;
+    static_cast<void>(::close(std::exchange(fd_, -1)));  // a constructor that throws has no destructor
+    fail(path_, "was opened, but cannot be made to wait for its reader", error);
   }
 }
 
