@@ -169,6 +169,48 @@ TEST(MemoryPlan, ranks_that_share_a_copy_count_a_part_of_it_each) {
   EXPECT_EQ(term->place, MemoryPlace::host);
 }
 
+std::map<std::string, std::uint64_t> host_terms(const MemoryPlan& p) {
+  std::map<std::string, std::uint64_t> terms;
+  for (const MemoryTerm& t : p.terms)
+    if (t.place == MemoryPlace::host) terms[t.name] = t.bytes;
+  return terms;
+}
+
+TEST(MemoryPlan, ranks_that_share_have_buffers_each_and_parts_of_the_rest) {
+  // OPT-1.3B in fp16 as above. What may not stream is resident: 2,050 positions and the final norm.
+  constexpr std::uint64_t block = 100'769'792, tables = 2 * std::uint64_t{205'914'112}, positions = 8'413'184;
+  Workload w = zo2_protocol("opt-1.3b");
+  w.sharers = 4;
+  MemoryBudgets budgets;
+  budgets.host = 2 * gib;
+  budgets.groups = false;
+  budgets.buffers = 2;
+  const auto staged = host_terms(plan(w, Machine::staged_host, budgets));
+  EXPECT_EQ(staged.at("resident parameters, a rank's part"), positions / 4);
+  EXPECT_EQ(staged.at("buffers of streamed parameters"), 2 * block);
+  EXPECT_EQ(staged.at("parameters in host memory, a part"), (24 * block + tables) / 4);
+  EXPECT_FALSE(staged.contains("units read for all, a rank's part"));
+
+  // On disk: two units on their way to all of them, of whole pages as they are (24,602 of 4 KiB).
+  budgets.write_back_every = 8;
+  const auto on_disk = [&](std::uint64_t host) {
+    budgets.host = host;
+    return plan(w, Machine::host, budgets);
+  };
+  const MemoryPlan some = on_disk(700 * mib);
+  EXPECT_GT(count(some, Tier::resident), 0);
+  EXPECT_GT(count(some, Tier::disk), 0);
+  EXPECT_EQ(host_terms(some).at("units read for all, a rank's part"), 2 * block / 4);
+  EXPECT_EQ(host_terms(some).at("buffers of streamed parameters"), 2 * block);
+  EXPECT_EQ(host_terms(some).at("resident parameters, a rank's part"), some.resident_bytes / 4);
+  // All of that counts where it is decided what is resident: what it takes is enough for it, and a byte less is not.
+  const std::uint64_t taken = some.total(MemoryPlace::host);
+  EXPECT_EQ(on_disk(taken).resident_bytes, some.resident_bytes);
+  const MemoryPlan less = on_disk(taken - 1);
+  EXPECT_LT(less.resident_bytes, some.resident_bytes);
+  EXPECT_LT(less.total(MemoryPlace::host), taken);
+}
+
 TEST(MemoryPlan, opt_6_7b_streams_from_disk_within_4_gib) {
   MemoryBudgets budgets;
   budgets.host = 4 * gib;
