@@ -4,6 +4,7 @@
 #include "app/memory_budget.hpp"
 #include "core/compute_memory.hpp"
 #include "core/error.hpp"
+#include "core/node_memory.hpp"
 #include "io/checkpoint_folder.hpp"
 #include "io/units.hpp"
 

@@ -5,6 +5,7 @@
 #include "app/output_place.hpp"
 #include "core/error.hpp"
 #include "core/kokkos_scope.hpp"
+#include "io/block_file.hpp"
 #include "io/units.hpp"
 
 #include <fmt/format.h>
@@ -52,7 +53,7 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
       trajectory_->sync();
       synced_ = version;
     };
-    disk_ = std::make_unique<NodeBlockFile>(node, store, plan.placement.chunks, rule.storage, options);
+    disk_ = open_disk_store(node, store, plan.placement.chunks, rule.storage, options);
     for (const Unit& unit : plan.placement.units)
       for (int c = unit.chunk_begin; unit.tier == Tier::disk && c < unit.chunk_end; ++c)
         if (disk_->holds(c)) {

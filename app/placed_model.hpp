@@ -7,7 +7,7 @@
 #include "core/compute_memory.hpp"
 #include "core/engine.hpp"
 #include "core/memory_plan.hpp"
-#include "io/node_block_file.hpp"
+#include "io/disk_store.hpp"
 #include "io/trajectory_file.hpp"
 
 #include <cstdint>
@@ -57,7 +57,7 @@ public:
   void remove_store();
 
 private:
-  std::unique_ptr<NodeBlockFile> disk_;
+  std::unique_ptr<DiskStore> disk_;
   std::unique_ptr<ComputeMemory> device_;
   std::unique_ptr<Engine> engine_;
   bool found_chunks_ = false, advanced_ = false;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/node_slices.hpp"
 
-#include "core/node_reads.hpp"
-#include "core/placement.hpp"
 #include "core/round_up.hpp"
 #include "core/tensor_table.hpp"
 
@@ -101,19 +99,6 @@ void NodeSlices::wait_for_owner(int owner, int unit, std::uint32_t version) {
     sleep = std::min(longest_sleep, 2 * sleep);
     memory_.still_waiting(owner, std::chrono::duration<double>(slept).count(), awaited_);
   }
-}
-
-std::size_t node_memory_bytes(const Placement& placement, int owners) {
-  std::size_t bytes = round_up(NodeSlices::bytes(static_cast<int>(placement.units.size()), owners), page_bytes);
-  if (const std::size_t reads = NodeReads::bytes(placement, owners); reads > 0)
-    bytes +=
-        reads + round_up(NodeSlices::bytes(node_disk_words(static_cast<int>(placement.chunks.chunks.size())), owners),
-                         page_bytes);
-  for (const Unit& u :
-       placement.units)  // with what is skipped before its one-dimensional tensors, and to the next page
-    if (u.tier != Tier::disk)
-      bytes += round_up(u.bytes, page_bytes) + static_cast<std::size_t>(index_alignment) * sizeof(float) + page_bytes;
-  return bytes;
 }
 
 }  // namespace distzo2

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "core/host_arena.hpp"
+#include "core/node_memory.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,18 +9,6 @@
 #include <string>
 
 namespace distzo2 {
-
-struct Placement;
-
-/// Host memory that the ranks of a node share: each owns a slice of every unit of parameters in it. All owners ask for
-/// the same pieces in the same order and get the same memory, zeroed and not yet touched.
-struct NodeMemory : HostArena {
-  virtual int owner() const = 0;  // this rank's place among them
-  virtual int owners() const = 0;
-  /// Told now and then while this rank waits for another, so long in all, and for what of that one's, in words. Throws
-  /// where it need not wait any longer.
-  virtual void still_waiting(int owner, double seconds, const std::string& awaited) = 0;
-};
 
 /// Global indices [begin, end).
 struct SliceRange {
@@ -58,13 +46,5 @@ private:
   std::string awaited_;
   std::shared_ptr<std::byte> words_;  // (owners, units + 1), the last one counts meetings; rows in lines of their own
 };
-
-/// Words that a disk which owners share has for itself: a chunk's version and its place.
-constexpr int node_disk_words(int chunks) {
-  return 2 * chunks;
-}
-
-/// What NodeMemory has to hold for a placement's units in memory and for those that are read for all owners, at most.
-std::size_t node_memory_bytes(const Placement& placement, int owners);
 
 }  // namespace distzo2

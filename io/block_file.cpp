@@ -46,10 +46,6 @@ std::uint32_t BlockFile::version(int chunk) const {
   return held(chunk).version;
 }
 
-std::uint64_t BlockFile::slot(int chunk) const {
-  return static_cast<std::uint64_t>(held(chunk).slot);
-}
-
 void BlockFile::read(int begin, int end, std::byte* image) {
   check_range(begin, end);
   file_.file().check_present();
@@ -116,7 +112,9 @@ int BlockFile::write_some(int begin, int end, const std::byte* image, std::uint3
                       .sequence = sequence + static_cast<std::uint64_t>(i),
                       .history = history,
                       .bytes = c.bytes};
-    file_.write(static_cast<std::uint64_t>(slot), header, image + (c.offset - chunk_at(begin).offset));
+    const auto written = static_cast<std::uint64_t>(slot);
+    file_.write(written, header, image + (c.offset - chunk_at(begin).offset));
+    if (stored_) stored_(chunk, version, written);
     const std::lock_guard lock(mutex_);
     Entry& entry = entries_[static_cast<std::size_t>(chunk)];
     if (entry.slot >= 0) replaced_.push_back(entry.slot);

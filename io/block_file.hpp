@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "core/block_storage.hpp"
 #include "core/chunk_table.hpp"
 #include "core/precision.hpp"
+#include "io/disk_store.hpp"
 #include "io/io_pool.hpp"
 #include "io/slot_file.hpp"
 
@@ -33,6 +33,8 @@ struct BlockFileOptions {
   std::function<std::uint64_t(std::uint32_t version)> history = nullptr;
   /// Called before chunks of this version are written, by one thread at a time.
   std::function<void(std::uint32_t version)> before_write = nullptr;
+  /// Called where a chunk of this version lies in a slot: for those found, and once they are written; by any thread.
+  std::function<void(int chunk, std::uint32_t version, std::uint64_t slot)> stored = nullptr;
   /// Bytes checked so far and in all, while a store is opened; called from one thread at a time.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;
 };
@@ -40,7 +42,7 @@ struct BlockFileOptions {
 /// Chunks in a folder on a disk, copy on write: `chunks.bin` holds slots of one chunk each with its header (design
 /// section 3), `store.json` says what they are of. A slot whose chunk has been written anew is used again only once
 /// the new one is durable. One process at a time; its folder holds nothing else that it would touch.
-class BlockFile : public BlockStorage {
+class BlockFile final : public DiskStore {
 public:
   /// Opens the store in `folder`, or makes an empty one with its space taken. Of a store that is found, each chunk's
   /// latest covered version whose checksums hold counts: its payloads are all read for that. Error (file) where the
@@ -53,16 +55,13 @@ public:
   void write(int begin, int end, const std::byte* image, std::uint32_t version) override;
   bool holds(int chunk) const override;
   std::uint32_t version(int chunk) const override;
-  std::string name() const override { return folder_.string(); }
-  /// Where a chunk that is held lies: it stays there until it is written anew.
-  std::uint64_t slot(int chunk) const;
-  /// Everything written is durable.
-  void sync();
-  std::uint64_t bytes_read() const { return file_.bytes_read(); }
-  std::uint64_t bytes_written() const { return file_.bytes_written(); }
+  void sync() override;
+  void remove() override;
+  const std::filesystem::path& folder() const override { return folder_; }
+  std::uint64_t bytes_read() const override { return file_.bytes_read(); }
+  std::uint64_t bytes_written() const override { return file_.bytes_written(); }
 
   bool direct() const { return file_.file().direct(); }
-  const std::filesystem::path& folder() const { return folder_; }
   /// The file of a store's slots.
   static std::filesystem::path data_file(const std::filesystem::path& folder);
   /// Bytes that a store of these chunks takes on the disk.
@@ -76,9 +75,7 @@ public:
   static void check_room(const std::filesystem::path& folder, const FileRoom& room);
   /// Memory that it takes for its transfers.
   static std::uint64_t memory_bytes(const BlockFileOptions& options);
-  /// Deletes the store's files, and the folder where nothing else is in it. No call but the destructor may follow.
-  void remove();
-  /// The same of a folder that no store is open in; nothing where there is none.
+  /// As remove(), of a folder that no store is open in; nothing where there is none.
   static void remove_files(const std::filesystem::path& folder);
 
 private:
@@ -105,6 +102,7 @@ private:
   IoPool pool_;
   std::function<void(std::uint32_t)> before_write_;
   std::function<std::uint64_t(std::uint32_t)> history_;
+  std::function<void(int, std::uint32_t, std::uint64_t)> stored_;
   mutable std::mutex mutex_;  // of what follows
   std::vector<Entry> entries_;
   std::vector<std::int64_t> free_, replaced_;  // replaced: by a chunk that is not known to be durable

@@ -122,6 +122,7 @@ BlockFile::BlockFile(const fs::path& folder, const ChunkTable& table, Storage st
       pool_(options.threads),
       before_write_(options.before_write),
       history_(options.history),
+      stored_(options.stored),
       entries_(table.chunks.size()) {
   if (options.spare_slots < 1) throw Error(ExitCode::internal, "a store needs at least one spare slot");
   if (!file_.file().lock())
@@ -136,6 +137,8 @@ BlockFile::BlockFile(const fs::path& folder, const ChunkTable& table, Storage st
   reserved_.reserve(free_.capacity());
   replaced_.reserve(free_.capacity());
   syncing_.reserve(free_.capacity());
+  for (int c = 0; stored_ && c < std::ssize(entries_); ++c)
+    if (holds(c)) stored_(c, version(c), static_cast<std::uint64_t>(held(c).slot));
 }
 
 void BlockFile::create(std::uint64_t slots, Storage storage) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "core/node_slices.hpp"
+#include "core/node_memory.hpp"
 #include "parallel/communicator.hpp"
 
 #include <atomic>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/chunk_table.hpp"
-#include "core/node_slices.hpp"
+#include "core/node_memory.hpp"
 #include "core/round_up.hpp"
 
 #include <cstddef>

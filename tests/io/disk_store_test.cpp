@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "io/node_block_file.hpp"
+#include "io/disk_store.hpp"
 
 #include "core/error.hpp"
+#include "core/node_chunks.hpp"
+#include "io/block_file.hpp"
 #include "tests/io/chunk_fixture.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/thread_node.hpp"
@@ -22,7 +24,7 @@ constexpr int owners = 3;
 constexpr std::uint32_t last_version = 40;
 
 std::size_t node_bytes() {
-  return round_up_to_page(NodeSlices::bytes(node_disk_words(static_cast<int>(table.chunks.size())), owners));
+  return round_up_to_page(NodeChunks::bytes(static_cast<int>(table.chunks.size()), owners));
 }
 
 BlockFileOptions options() {
@@ -32,13 +34,13 @@ BlockFileOptions options() {
 }
 
 /// All of a chunk as rows are read.
-std::string difference_of(NodeBlockFile& store, int chunk, std::uint32_t version) {
+std::string difference_of(DiskStore& store, int chunk, std::uint32_t version) {
   std::vector<std::byte> bytes(table.chunks[static_cast<std::size_t>(chunk)].bytes);
   store.read_part(chunk, 0, bytes);
   return difference(table, chunk, version, bytes.data());
 }
 
-TEST(NodeBlockFile, shows_each_rank_the_version_that_it_knows_of) {
+TEST(DiskStore, shows_each_rank_the_version_that_it_knows_of) {
   const TemporaryFolder folder;
   ThreadNode node(owners, node_bytes());
   std::atomic<int> arrived{0};
@@ -52,42 +54,60 @@ TEST(NodeBlockFile, shows_each_rank_the_version_that_it_knows_of) {
   for (int owner = 0; owner < owners; ++owner)
     ranks.emplace_back([&, owner] {
       ThreadNode::Rank memory(node, owner);
-      NodeBlockFile store(&memory, folder.path() / "store", table, Storage::bf16, options());
+      const auto store = open_disk_store(&memory, folder.path() / "store", table, Storage::bf16, options());
       std::string& problem = wrong[static_cast<std::size_t>(owner)];
       for (std::uint32_t version = 0; version <= last_version; ++version) {
         for (const auto& [begin, end] : {std::pair{0, 2}, {2, 3}})
-          store.write(begin, end, owner == 0 ? image_of(table, begin, end, version).data : nullptr, version);
+          store->write(begin, end, owner == 0 ? image_of(table, begin, end, version).data : nullptr, version);
         for (int c = 0; c < 3; ++c) {
-          if (!store.holds(c) || store.version(c) != version) problem = "version";
-          problem += difference_of(store, c, version);
+          if (!store->holds(c) || store->version(c) != version) problem = "version";
+          problem += difference_of(*store, c, version);
         }
         meet(static_cast<int>(version) + 1);
       }
       if (owner > 0) {
-        EXPECT_EQ(store.bytes_written(), 0U);
+        EXPECT_EQ(store->bytes_written(), 0U);
       }
     });
   ranks.clear();
   for (const std::string& problem : wrong) EXPECT_EQ(problem, "");
 }
 
-TEST(NodeBlockFile, tells_the_other_ranks_what_a_store_that_is_found_holds) {
+TEST(DiskStore, holds_for_all_ranks_what_was_found_and_not_what_the_first_one_writes_at_once) {
+  for (int round = 0; round < 30; ++round) {
+    const TemporaryFolder folder;
+    ThreadNode node(owners, node_bytes());
+    std::vector<int> held(owners, -1);
+    std::vector<std::jthread> ranks;
+    for (int owner = 0; owner < owners; ++owner)
+      ranks.emplace_back([&, owner] {
+        ThreadNode::Rank memory(node, owner);
+        const auto store = open_disk_store(&memory, folder.path() / "store", table, Storage::bf16, options());
+        held[static_cast<std::size_t>(owner)] = store->holds(0) ? 1 : 0;
+        if (owner == 0) store->write(0, 2, image_of(table, 0, 2, 0).data, 0);
+      });
+    ranks.clear();
+    EXPECT_EQ(held, std::vector<int>(owners, 0));
+  }
+}
+
+TEST(DiskStore, tells_the_other_ranks_what_a_store_that_is_found_holds) {
   const TemporaryFolder folder;
   {
-    NodeBlockFile alone(nullptr, folder.path() / "store", table, Storage::bf16, options());
-    alone.write(2, 3, image_of(table, 2, 3, 7).data, 7);
-    alone.sync();
+    const auto alone = open_disk_store(nullptr, folder.path() / "store", table, Storage::bf16, options());
+    alone->write(2, 3, image_of(table, 2, 3, 7).data, 7);
+    alone->sync();
   }
   ThreadNode node(owners, node_bytes());
-  std::vector<std::unique_ptr<NodeBlockFile>> stores(owners);
+  std::vector<std::unique_ptr<DiskStore>> stores(owners);
   std::vector<std::unique_ptr<ThreadNode::Rank>> memories;
   for (int owner = 0; owner < owners; ++owner) memories.push_back(std::make_unique<ThreadNode::Rank>(node, owner));
   {
     std::vector<std::jthread> ranks;
     for (std::size_t owner = 0; owner < owners; ++owner)
       ranks.emplace_back([&, owner] {
-        stores[owner] = std::make_unique<NodeBlockFile>(memories[owner].get(), folder.path() / "store", table,
-                                                        Storage::bf16, options());
+        stores[owner] =
+            open_disk_store(memories[owner].get(), folder.path() / "store", table, Storage::bf16, options());
       });
   }
   for (const auto& store : stores) {
