@@ -121,6 +121,7 @@ NodePlan plan_on_node(Job& job, const RunConfig& config, const ModelConfig& mode
   result.window =
       std::make_unique<SharedWindow>(node, bytes, job.world().rank(), config.parallel.shared_memory_folder.string());
   result.store_rank = static_cast<int>(node.broadcast(static_cast<std::uint64_t>(job.world().rank())));
+  result.sharers = std::move(node);
   result.line = fmt::format("slices   the {} ranks of a node have one copy of the parameters, in {}{}", ranks,
                             result.window->place().empty() ? "shared memory" : result.window->place(),
                             result.plan.disk_bytes > 0 ? "; what is on disk is read once for all of them" : "");

@@ -17,8 +17,9 @@ namespace distzo2 {
 struct NodePlan {
   MemoryPlan plan;
   std::unique_ptr<SharedWindow> window;
-  int store_rank = 0;  // in the world: the rank that has what is on disk, of the node or of this rank alone
-  std::string line;    // says which; empty where one rank is alone on its node
+  Communicator sharers;  // of the ranks that keep it; this one alone otherwise
+  int store_rank = 0;    // in the world: the rank that has what is on disk, of the node or of this rank alone
+  std::string line;      // says which; empty where one rank is alone on its node
 };
 
 /// By all ranks. Parameters are shared where several ranks of a node compute on the host, the deck leaves it open, and

@@ -69,8 +69,8 @@ void check_same_model(Job& job, std::uint64_t theta0_digest) {
   check_same(job.world(), job.place().host, {{"digest of the model's parameters", hex(theta0_digest)}});
 }
 
-std::uint64_t check_same_theta(Job& job, const ParameterStore& store, std::uint32_t step) {
-  const std::uint64_t digest = store.digest();
+std::uint64_t check_same_theta(Job& job, ParameterStore& store, std::uint32_t step) {
+  const std::uint64_t digest = store.shared_digest();
   const auto name_of = [&](std::size_t block) {
     return store.table().tensors[static_cast<std::size_t>(store.table().blocks[block].tensor_begin)].name;
   };

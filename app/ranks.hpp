@@ -44,7 +44,7 @@ void check_same_deck(Job& job, const RunConfig& config);
 void check_same_data(Job& job, const LoadedData& data);
 void check_same_model(Job& job, std::uint64_t theta0_digest);
 /// In theta after `step` steps: it names the first block. Returns theta's digest.
-std::uint64_t check_same_theta(Job& job, const ParameterStore& store, std::uint32_t step);
+std::uint64_t check_same_theta(Job& job, ParameterStore& store, std::uint32_t step);
 
 /// A line a rank: host, cores, NUMA nodes and threads; none of one rank alone.
 std::vector<std::string> rank_lines(Job& job);

@@ -39,12 +39,14 @@ std::string origin_of(const ModelSection& model) {
 }  // namespace
 
 std::uint64_t theta0_digest(const RunConfig& config, PlacedModel& placed, const std::optional<Trajectory>& found,
-                            const ByteProgress& progress) {
-  const ParameterStore& store = placed.engine().store();
-  if (!placed.found_chunks()) return store.digest();
-  const std::uint64_t base = base_digest(weight_source(config), store.table(), store.rule(), progress);
+                            Communicator& sharers, const ByteProgress& progress) {
+  ParameterStore& store = placed.engine().store();
+  if (!placed.found_chunks()) return store.shared_digest();
+  const std::uint64_t base =
+      sharers.broadcast(sharers.is_first() ? base_digest(weight_source(config), store.table(), store.rule(), progress)
+                                           : std::uint64_t{0});
   const bool began_otherwise = found && found->header.theta0_digest != base;
-  if (!began_otherwise && !placed.is_advanced() && store.digest() != base)
+  if (!began_otherwise && !placed.is_advanced() && store.shared_digest() != base)
     throw Error(ExitCode::file,
                 fmt::format("{}: the store holds other weights than model/{}: the model was changed after they were "
                             "taken from it; remove the store, which is then made again",

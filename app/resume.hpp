@@ -8,6 +8,7 @@
 #include "app/run_folder.hpp"
 #include "core/engine.hpp"
 #include "io/trajectory_file.hpp"
+#include "parallel/communicator.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -19,9 +20,10 @@ namespace distzo2 {
 /// theta_0's digest, by reading the base model where its store was found with chunks in it: the store's identity tells
 /// models apart by the beginnings of their tensors, and chunks with updates say nothing of theta_0. Throws Error (file)
 /// where chunks without updates are of other weights than the model has. That a run began with others is
-/// check_same_run's to say. `progress` may be null.
+/// check_same_run's to say. By all ranks of `sharers`, which have one copy: the first of them reads the base model, and
+/// each a part of the store. `progress` may be null.
 std::uint64_t theta0_digest(const RunConfig& config, PlacedModel& placed, const std::optional<Trajectory>& found,
-                            const ByteProgress& progress);
+                            Communicator& sharers, const ByteProgress& progress);
 
 /// The header of the trajectory that this deck, data and freshly imported model begin.
 TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& data, const Engine& engine,

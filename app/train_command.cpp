@@ -187,7 +187,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   const LoadedData data = load_data(config, model, Sets::all);
   check_same_data(job, data);
   stop.check(world);
-  const NodePlan of_node = plan_on_node(job, config, model, data);
+  NodePlan of_node = plan_on_node(job, config, model, data);
   const MemoryPlan& plan = of_node.plan;
   const PlannedRun planned{config, model, table, data};
 
@@ -209,8 +209,8 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   stop.check(world);
 
   // 4. A new trajectory, or the found one.
-  const TrajectoryHeader header =
-      trajectory_header(config, data, engine, theta0_digest(config, placed, run.found, stop.told_to(progress, world)));
+  const TrajectoryHeader header = trajectory_header(
+      config, data, engine, theta0_digest(config, placed, run.found, of_node.sharers, stop.told_to(progress, world)));
   check_same_model(job, header.theta0_digest);
   RunFiles files;
   on_first(world, [&] {

@@ -21,4 +21,15 @@ std::uint64_t digest_chunk(std::uint64_t first, std::span<const float> values) {
   return XXH3_64bits_withSeed(values.data(), values.size_bytes(), first);
 }
 
+std::uint64_t digest_updates(std::span<const StepRecord> records) {
+  std::uint64_t digest = records.size();
+  for (const StepRecord& r : records) {
+    const float decay = decay_factor(r);
+    digest = XXH3_64bits_withSeed(&r.t, sizeof r.t, digest);
+    digest = XXH3_64bits_withSeed(&decay, sizeof decay, digest);
+    digest = XXH3_64bits_withSeed(r.c.data(), r.c.size() * sizeof(float), digest);
+  }
+  return digest;
+}
+
 }  // namespace distzo2

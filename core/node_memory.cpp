@@ -4,6 +4,7 @@
 #include "core/node_chunks.hpp"
 #include "core/node_reads.hpp"
 #include "core/node_slices.hpp"
+#include "core/node_sums.hpp"
 #include "core/placement.hpp"
 #include "core/round_up.hpp"
 #include "core/tensor_table.hpp"
@@ -11,7 +12,8 @@
 namespace distzo2 {
 
 std::size_t node_memory_bytes(const Placement& placement, int owners) {
-  std::size_t bytes = round_up(NodeSlices::bytes(static_cast<int>(placement.units.size()), owners), page_bytes);
+  std::size_t bytes = round_up(NodeSlices::bytes(static_cast<int>(placement.units.size()), owners), page_bytes) +
+                      round_up(NodeSums::bytes(owners), page_bytes);
   if (const std::size_t reads = NodeReads::bytes(placement, owners); reads > 0)
     bytes += reads + round_up(NodeChunks::bytes(static_cast<int>(placement.chunks.chunks.size()), owners), page_bytes);
   // With what is skipped before a unit's one-dimensional tensors, and to the next page.

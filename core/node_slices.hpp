@@ -26,6 +26,7 @@ public:
   NodeSlices(NodeMemory& memory, int units, std::string awaited = "its slices of the parameters");
 
   int owner() const { return owner_; }
+  int owners() const { return owners_; }
   SliceRange own(std::int64_t first, std::int64_t end) const;
   /// This rank's slice of the unit has this version: what was written before is seen by whoever waits for it.
   void publish(int unit, std::uint32_t version);

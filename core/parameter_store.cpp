@@ -35,6 +35,7 @@ ParameterStore::ParameterStore(TensorTable table, UpdateRule rule, HostArena& ar
   if (node != nullptr) {
     if (device_ != nullptr) throw Error(ExitCode::internal, "parameters on a device are not in the node's memory");
     slices_ = std::make_unique<NodeSlices>(*node, static_cast<int>(placement_.units.size()));
+    sums_ = std::make_unique<NodeSums>(*node);
   }
   // Neighbours that stay in one memory share an allocation, so that a tensor is in one piece.
   for (int b = 0; b < std::ssize(table_.blocks); ++b) {

@@ -6,6 +6,7 @@
 #include "core/host_arena.hpp"
 #include "core/node_reads.hpp"
 #include "core/node_slices.hpp"
+#include "core/node_sums.hpp"
 #include "core/placement.hpp"
 #include "core/rounding_report.hpp"
 #include "core/tensor_table.hpp"
@@ -153,6 +154,9 @@ public:
   std::uint64_t digest(const ValueVisitor& visit = nullptr) const;
   /// The part of each of the table's blocks, which add up to it.
   std::vector<std::uint64_t> block_digests(const ValueVisitor& visit = nullptr) const;
+  /// The same as digest(), by all ranks that share units: each reads a part of the model. Where records that are
+  /// pending differ between them, each digests all of it as it sees it.
+  std::uint64_t shared_digest();
 
   /// Brings the chunks of each disk unit to one version, the latest among them (they differ after a crash).
   void level_versions();
@@ -162,6 +166,7 @@ public:
   bool reads_with_others() const { return reads_ != nullptr; }
 
 private:
+  std::vector<std::uint64_t> block_digests(int part, int parts, const ValueVisitor& visit) const;
   static std::size_t size(int i) { return static_cast<std::size_t>(i); }
   int first_chunk(int tensor) const { return chunk_of_tensor_[static_cast<std::size_t>(tensor)]; }
   int end_chunk(int tensor) const;
@@ -205,6 +210,7 @@ private:
   HostArena& host_;  // where memory of the host comes from: pinned, with a device
   PendingUpdates* updates_ = nullptr;
   std::unique_ptr<NodeSlices> slices_;  // null where this rank has its parameters alone
+  std::unique_ptr<NodeSums> sums_;      // of digests; with slices_
   std::vector<std::shared_ptr<std::byte>> memory_;
   std::size_t memory_bytes_ = 0;
   std::vector<std::byte*> memory_of_unit_;  // null on disk

@@ -6,6 +6,7 @@
 #include "core/round_up.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -18,7 +19,19 @@ std::uint64_t ParameterStore::digest(const ValueVisitor& visit) const {
   return sum;
 }
 
+std::uint64_t ParameterStore::shared_digest() {
+  if (!slices_) return digest();
+  std::uint64_t part = 0;
+  for (const std::uint64_t p : block_digests(slices_->owner(), slices_->owners(), nullptr)) part += p;
+  const std::optional<std::uint64_t> sum = sums_->add(part, digest_updates(records_));
+  return sum ? *sum : digest();
+}
+
 std::vector<std::uint64_t> ParameterStore::block_digests(const ValueVisitor& visit) const {
+  return block_digests(0, 1, visit);
+}
+
+std::vector<std::uint64_t> ParameterStore::block_digests(int part, int parts, const ValueVisitor& visit) const {
   // Runs of one type, cut into chunks of index_alignment indices; a chunk may span tensors.
   struct DigestChunk {
     std::int64_t first, end;
@@ -77,13 +90,15 @@ std::vector<std::uint64_t> ParameterStore::block_digests(const ValueVisitor& vis
     }
   };
   const int pieces = static_cast<int>(pieces_of(count, at_a_time));
+  const auto cut = [&](int i) { return static_cast<int>(std::int64_t{pieces} * i / parts); };
+  const int end = cut(part + 1);
   std::vector<Piece> some(static_cast<std::size_t>(std::clamp(4 * host_concurrency(), 1, std::max(pieces, 1))));
   std::vector<std::uint64_t> digests(table_.blocks.size(), 0);
-  for (int begin = 0; begin < pieces; begin += static_cast<int>(some.size())) {
-    const auto n = static_cast<std::size_t>(std::min<std::ptrdiff_t>(std::ssize(some), pieces - begin));
+  for (int begin = cut(part); begin < end; begin += static_cast<int>(some.size())) {
+    const auto n = static_cast<std::size_t>(std::min<std::ptrdiff_t>(std::ssize(some), end - begin));
     for_each_piece(n, [&](std::size_t i) { fill(some[i], begin + static_cast<int>(i)); });
     for (std::size_t i = 0; i < n; ++i) {
-      for (const auto& [block, part] : some[i].sums) digests[static_cast<std::size_t>(block)] += part;
+      for (const auto& [block, sum] : some[i].sums) digests[static_cast<std::size_t>(block)] += sum;
       std::span<const float> values = some[i].values;
       for (const auto& [tensor, elements] : some[i].runs) {
         if (visit) visit(tensor, values.first(elements));

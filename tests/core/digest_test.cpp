@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
+#include <cmath>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace distzo2 {
@@ -44,6 +46,23 @@ TEST(Digest, refuses_what_is_not_one_chunk) {
   const auto x = ramp(4097);
   EXPECT_THROW(digest_chunk(0, x), Error);
   EXPECT_THROW(digest_chunk(1, std::span<const float>(x).first(10)), Error);
+}
+
+TEST(DigestUpdates, sees_what_becomes_part_of_an_element_and_nothing_else) {
+  const StepRecord record{7, 1e-2, 0.1F, {0.5F, -0.25F}, {1.0, 2.0}, {1.0, 2.0}, {3.0, 4.0}};
+  const auto digest = [&](auto&& change) {
+    std::vector<StepRecord> records{record, record};
+    records.back().t = 8;
+    change(records.back());
+    return digest_updates(records);
+  };
+  const std::uint64_t same = digest([](StepRecord&) {});
+  EXPECT_NE(digest([](StepRecord& r) { r.t = 9; }), same);
+  EXPECT_NE(digest([](StepRecord& r) { r.c.back() = std::nextafter(-0.25F, 0.0F); }), same);
+  EXPECT_NE(digest([](StepRecord& r) { r.wd = 0.0F; }), same);
+  EXPECT_NE(digest([](StepRecord& r) { std::swap(r.c.front(), r.c.back()); }), same);
+  EXPECT_EQ(digest([](StepRecord& r) { r.losses.clear(), r.g.clear(); }), same);
+  EXPECT_NE(digest_updates(std::vector{record}), digest_updates({}));
 }
 
 }  // namespace

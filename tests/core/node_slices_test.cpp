@@ -54,7 +54,7 @@ TEST(SliceOf, cuts_at_multiples_of_4096_and_covers_a_unit_once) {
 }
 
 struct State {
-  std::uint64_t digest = 0, replayed = 0;
+  std::uint64_t digest = 0, shared = 0, replayed = 0;
   double rounding_noise = 0;
   bool operator==(const State&) const = default;
 };
@@ -103,6 +103,7 @@ State live(const TensorTable& table, const UpdateRule& rule, const Placement& pl
   }
   State state;
   state.digest = store.digest();
+  state.shared = store.shared_digest();
   store.apply_pending();
   state.replayed = store.digest();
   state.rounding_noise = store.rounding().accumulated_noise();
@@ -120,6 +121,7 @@ TEST(NodeSlices, give_the_bits_of_one_rank) {
     std::vector<std::uint64_t> alone_between;
     const State alone = live(table, rule, placement, nullptr, alone_between);
     EXPECT_EQ(alone.digest, alone.replayed);
+    EXPECT_EQ(alone.digest, alone.shared);
     for (const int owners : {2, 3, 4, 6}) {
       ThreadNode node(owners, node_memory_bytes(placement, owners));
       std::vector<State> states(static_cast<std::size_t>(owners));
@@ -135,6 +137,7 @@ TEST(NodeSlices, give_the_bits_of_one_rank) {
       for (int owner = 0; owner < owners; ++owner) {
         const auto i = static_cast<std::size_t>(owner);
         EXPECT_EQ(states[i].digest, alone.digest) << owner << " of " << owners;
+        EXPECT_EQ(states[i].shared, alone.digest);
         EXPECT_EQ(states[i].replayed, alone.replayed);
         EXPECT_EQ(between[i], alone_between);
         EXPECT_NEAR(states[i].rounding_noise, alone.rounding_noise, 1e-6 * alone.rounding_noise);
@@ -146,6 +149,31 @@ TEST(NodeSlices, give_the_bits_of_one_rank) {
   run({7, DirectionKind::gaussian, Storage::bf16, Rounding::nearest, 3}, true);
   run({7, DirectionKind::gaussian, Storage::fp32, Rounding::stochastic, 1}, false, true);
   run({7, DirectionKind::rademacher, Storage::bf16, Rounding::stochastic, 2}, false, true);
+}
+
+TEST(NodeSlices, of_a_rank_that_has_another_record_are_digested_by_each) {
+  const TensorTable table = opt_like(300, 64, 2);
+  const Placement placement = make_units(table, make_chunk_table(table, Storage::fp32, small_chunk), false);
+  constexpr std::size_t owners = 3;
+  ThreadNode node(owners, node_memory_bytes(placement, owners));
+  const std::unique_ptr<HostArena> arena = make_kokkos_arena();
+  std::vector<std::uint64_t> shared(owners), own(owners);
+  std::vector<std::jthread> ranks;
+  for (std::size_t owner = 0; owner < owners; ++owner)
+    ranks.emplace_back([&, owner] {
+      ThreadNode::Rank memory(node, static_cast<int>(owner));
+      ParameterStore store(table, {}, *arena, placement, nullptr, {}, nullptr, &memory);
+      StepRecord pending = record(1);
+      pending.t = 0;
+      if (owner == 1) pending.c[1] = std::nextafter(pending.c[1], 0.0F);
+      store.append(pending);
+      shared[owner] = store.shared_digest();
+      own[owner] = store.digest();
+    });
+  ranks.clear();
+  EXPECT_EQ(shared, own);
+  EXPECT_NE(own[1], own[0]);
+  EXPECT_EQ(own[2], own[0]);
 }
 
 TEST(NodeSlices, end_the_wait_for_an_owner_that_does_not_come) {

@@ -8,11 +8,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
@@ -40,6 +42,7 @@ public:
     }
     void read_part(int chunk, std::size_t offset, std::span<std::byte> to) override {
       if (before_rows) before_rows();
+      row_bytes += to.size();
       std::unique_lock lock(disk_.mutex_);
       disk_.written_.wait(lock, [&] { return disk_.bytes_.version(chunk) >= version(chunk); });
       disk_.bytes_.read_part(chunk, offset, to);
@@ -54,6 +57,7 @@ public:
     bool holds(int) const override { return true; }
     std::uint32_t version(int chunk) const override { return versions_[static_cast<std::size_t>(chunk)]; }
     std::function<void()> before_rows;
+    std::atomic<std::size_t> row_bytes{0};  // read of rows
 
   private:
     DiskOfNode& disk_;
@@ -169,7 +173,7 @@ Placement placement_of_way(const TensorTable& table, const DiskWay& way) {
 }
 
 TensorTable table_of_way(const DiskWay& way) {
-  return way.tied ? opt_like(300, 64, 3) : llama_like(300, 64, 3);
+  return way.tied ? opt_like(300, 64, 3) : llama_like(9000, 64, 3);
 }
 
 /// As many threads as owners, each with its place in the node's memory and its view of the disk.
@@ -200,7 +204,8 @@ TEST_P(SharedDisk, gives_the_bits_of_one_rank_and_goes_on_from_chunks_of_differe
     DiskOfNode disk(p.chunks);
     MemoryStorage earlier(p.chunks);
     std::vector<DiskLife> lives(static_cast<std::size_t>(owners));
-    std::vector<std::uint64_t> replayed(lives.size(), 0), resumed(lives.size(), 0);
+    std::vector<std::uint64_t> shared(lives.size(), 0), replayed(shared), resumed(shared);
+    std::vector<std::size_t> read_alone(lives.size(), 0), read_together(lives.size(), 0);
     on_owners(owners, p, disk, [&](ThreadNode::Rank& memory, DiskOfNode::Rank& own) {
       const auto i = static_cast<std::size_t>(memory.owner());
       ParameterStore store(table, way.rule, *arena, p, &own, {}, nullptr, &memory);
@@ -210,8 +215,13 @@ TEST_P(SharedDisk, gives_the_bits_of_one_rank_and_goes_on_from_chunks_of_differe
         store.pipeline()->drain();
         disk.copy_to(earlier);
       });
+      own.row_bytes = 0;
+      shared[i] = store.shared_digest();
+      read_together[i] = own.row_bytes;
       store.apply_pending();
+      own.row_bytes = 0;
       replayed[i] = store.digest();
+      read_alone[i] = own.row_bytes;
     });
     disk.set_back(earlier);
     on_owners(owners, p, disk, [&](ThreadNode::Rank& memory, DiskOfNode::Rank& own) {
@@ -221,9 +231,16 @@ TEST_P(SharedDisk, gives_the_bits_of_one_rank_and_goes_on_from_chunks_of_differe
       store.level_versions();
       resumed[static_cast<std::size_t>(memory.owner())] = store.digest();
     });
+    // A digest of all of them together reads all once, each a part where the model has parts for all.
+    EXPECT_GT(read_alone.front(), 0U);
+    EXPECT_EQ(std::accumulate(read_together.begin(), read_together.end(), std::size_t{0}), read_alone.front());
+    if (!way.tied) {
+      EXPECT_LE(std::ranges::max(read_together), read_alone.front() * 2 / 3);
+    }
     for (std::size_t i = 0; i < lives.size(); ++i) {
       EXPECT_EQ(lives[i].rows, expected.rows) << "owner " << i << " of " << owners;
       EXPECT_EQ(lives[i].digest, expected.digest);
+      EXPECT_EQ(shared[i], expected.digest);
       EXPECT_EQ(replayed[i], expected.digest);
       EXPECT_EQ(resumed[i], expected.digest);
     }
@@ -252,7 +269,7 @@ TEST(SharedDisk, keeps_what_another_rank_still_looks_up) {
   const DiskWay way{false,
                     {3, DirectionKind::gaussian, Storage::fp32, Rounding::stochastic, 1},
                     {"untied", Tier::disk, false, false, 2, 1}};
-  const TensorTable table = table_of_way(way);
+  const TensorTable table = llama_like(300, 64, 3);  // an embedding of one unit, the first that is stored
   const Placement p = placement_of_way(table, way);
   const std::unique_ptr<HostArena> arena = make_kokkos_arena();
   constexpr std::int32_t id[] = {3};

@@ -70,8 +70,9 @@ TEST_F(RanksStores, of_a_node_are_one_that_is_read_once) {
     return project_.summary(folder).at(key).get<double>();
   };
   EXPECT_GT(bytes("shared", "bytes_read"), 0.0);
-  // Two ranks read what one reads, and all of it twice for digests; they write what one writes.
-  EXPECT_LT(bytes("shared", "bytes_read"), 1.4 * bytes("alone", "bytes_read"));
+  // Two ranks read and write what one does, in a digest, too, and of a seventh more on disk; a digest by each would add
+  // 0.08.
+  EXPECT_LT(bytes("shared", "bytes_read"), 1.25 * bytes("alone", "bytes_read"));
   EXPECT_GT(bytes("apart", "bytes_read"), 1.9 * bytes("alone", "bytes_read"));
   EXPECT_LT(bytes("shared", "bytes_written"), 1.2 * bytes("alone", "bytes_written"));
   EXPECT_FALSE(has_store("shared/store"));
