@@ -178,7 +178,7 @@ public:
     add("buffers of streamed parameters", buffer_bytes(), fast);
     add("units read for all, a rank's part", shared_read_bytes(), MemoryPlace::host);
     add("looked-up rows", gathered_bytes(), MemoryPlace::host);
-    add(shares() ? "parameters in host memory, a part" : "parameters in host memory", part_of(Tier::host),
+    add(shares() ? "parameters in host memory, a rank's part" : "parameters in host memory", part_of(Tier::host),
         MemoryPlace::host);
     add("bounce buffers of the disk", bounce_bytes(), MemoryPlace::host);
     add("transfers of the disk store", store_bytes(), MemoryPlace::host);

@@ -188,7 +188,7 @@ TEST(MemoryPlan, ranks_that_share_have_buffers_each_and_parts_of_the_rest) {
   const auto staged = host_terms(plan(w, Machine::staged_host, budgets));
   EXPECT_EQ(staged.at("resident parameters, a rank's part"), positions / 4);
   EXPECT_EQ(staged.at("buffers of streamed parameters"), 2 * block);
-  EXPECT_EQ(staged.at("parameters in host memory, a part"), (24 * block + tables) / 4);
+  EXPECT_EQ(staged.at("parameters in host memory, a rank's part"), (24 * block + tables) / 4);
   EXPECT_FALSE(staged.contains("units read for all, a rank's part"));
 
   // On disk: two units on their way to all of them, of whole pages as they are (24,602 of 4 KiB).
