@@ -163,7 +163,7 @@ std::string HostBackend::arithmetic_fingerprint() const {
 }
 
 std::size_t planned_activation_bytes(const ModelConfig& config, const BatchShape& largest, int threads) {
-  const auto [evaluations, tokens, terms] = largest;
+  const int tokens = largest.tokens, terms = largest.terms;
   const Family& family = family_of(config.family);
   const TensorTable table = family.table(config);
   const int head = family.head_matrix(config, table);
@@ -175,7 +175,7 @@ std::size_t planned_activation_bytes(const ModelConfig& config, const BatchShape
       columns = std::max(columns, t.cols);
     }
   for (const Block& b : table.blocks) vectors = std::max(vectors, b.end - b.vectors_first);
-  const std::int64_t e = evaluations;
+  const std::int64_t e = largest.evaluations;
   const std::int64_t partials = log_prob_partials(e * terms, head_matrix.rows, head_matrix.cols);
   const std::int64_t rope = family.rotary ? tokens * config.head_dim : 0;
   const auto attention = static_cast<std::int64_t>(attention_scratch(static_cast<int>(config.head_dim)));

@@ -145,7 +145,13 @@ Widths opt_widths(const ModelConfig& config) {
 
 /// OPT, 125m to 175b: learned positions, LayerNorm, ReLU, biases; 350m's projections and late norms.
 const Family& opt_family() {
-  static constexpr Family family{opt_table, opt_embedding, opt_block, opt_head, opt_head_matrix, opt_widths, false};
+  static constexpr Family family{.table = opt_table,
+                                 .embedding = opt_embedding,
+                                 .block = opt_block,
+                                 .head = opt_head,
+                                 .head_matrix = opt_head_matrix,
+                                 .widths = opt_widths,
+                                 .rotary = false};
   return family;
 }
 
