@@ -15,8 +15,8 @@ void grow(std::vector<float>& v, std::size_t n) {
   if (v.size() < n) v.resize(n);
 }
 
-void apply(float* theta, std::uint64_t first, std::int64_t n, const Weight& w, std::span<const StepRecord> records,
-           float* scratch) {
+void apply_if_any(float* theta, std::uint64_t first, std::int64_t n, const Weight& w,
+                  std::span<const StepRecord> records, float* scratch) {
   if (!records.empty()) apply_records(theta, first, static_cast<std::size_t>(n), w.matrix, *w.rule, records, scratch);
 }
 
@@ -74,7 +74,7 @@ const float* bring_up_to_date(const Weight& w, std::int64_t offset, std::int64_t
   const auto later = w.pending.subspan(w.absorb);
   if (w.storage == Storage::fp32) {  // vectors of a 16-bit model may have later records: who reads them replays
     float* theta = as_float(w.data) + offset;
-    apply(theta, first, n, w, absorbed, t.scratch.data());
+    apply_if_any(theta, first, n, w, absorbed, t.scratch.data());
     return theta;
   }
   const SimdKernels& simd = simd_kernels();
@@ -85,10 +85,10 @@ const float* bring_up_to_date(const Weight& w, std::int64_t offset, std::int64_t
     m = up_to_chunk_end(at, n - i);
     const auto count = static_cast<std::size_t>(m);
     simd.load_16(theta + i, stored + i, w.storage, count);
-    apply(theta + i, at, m, w, absorbed, t.scratch.data());
+    apply_if_any(theta + i, at, m, w, absorbed, t.scratch.data());
     if (!absorbed.empty())  // exact: absorbed ends at a rounding point
       simd.store_nearest(stored + i, theta + i, w.storage, count);
-    apply(theta + i, at, m, w, later, t.scratch.data());
+    apply_if_any(theta + i, at, m, w, later, t.scratch.data());
   }
   return theta;
 }
@@ -98,7 +98,7 @@ void read_up_to_date(const Weight& w, std::int64_t offset, std::int64_t n, float
     std::copy_n(as_float(w.data) + offset, n, out);
   else
     simd_kernels().load_16(out, as_words(w.data) + offset, w.storage, static_cast<std::size_t>(n));
-  apply(out, w.first + static_cast<std::uint64_t>(offset), n, w, w.pending, scratch);
+  apply_if_any(out, w.first + static_cast<std::uint64_t>(offset), n, w, w.pending, scratch);
 }
 
 void make_panels(const Weight& w, std::int64_t offset, std::int64_t n, const float* theta, const Perturbation& p,

@@ -180,13 +180,13 @@ private:
   bool shares(int unit) const {
     return slices_ != nullptr && placement_.units[static_cast<std::size_t>(unit)].tier != Tier::disk;
   }
-  /// Whether this rank writes what is on disk.
-  bool leads() const { return slices_ == nullptr || slices_->owner() == 0; }
+  /// Of the ranks that share a disk, the first writes what all of them have computed.
+  bool writes_disk() const { return slices_ == nullptr || slices_->owner() == 0; }
   /// Copies of shared units go through buffers: each is brought up to date before the first is fetched.
-  bool stages_shared() const { return slices_ != nullptr && placement_.staging; }
+  bool stages_shared_units() const { return slices_ != nullptr && placement_.staging; }
   /// Of what the pass after this one begins with, what may be fetched before that pass's update.
-  std::span<const int> fetched_ahead(std::span<const int> order) const {
-    return stages_shared() ? std::span<const int>() : order;
+  std::span<const int> units_fetched_ahead(std::span<const int> order) const {
+    return stages_shared_units() ? std::span<const int>() : order;
   }
   Weight stored_rows(int tensor, int unit, int chunk_begin, int chunk_end) const;  // of a shared unit, where they lie
   std::uint32_t updated(std::uint32_t version) const;                              // what a pass makes of it

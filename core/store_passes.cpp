@@ -58,7 +58,7 @@ void ParameterStore::begin_pass(int head_matrix) {
   else
     order_of_pass(next_ + 1, next_order_);
   last_pass_ = next_;
-  pipeline_->begin_pass(order_, next_, fetched_ahead(next_order_));
+  pipeline_->begin_pass(order_, next_, units_fetched_ahead(next_order_));
 }
 
 void ParameterStore::update_streamed_table() {

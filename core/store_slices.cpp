@@ -44,9 +44,9 @@ void ParameterStore::begin_slices() {
   // No rank may still be reading what is about to be overwritten: all have done so when they come here, be it the pass
   // of the step before (then the exchange at its end stands between anyway), an evaluation, a digest or an export.
   slices_->meet();
-  const int blocks = stages_shared() ? static_cast<int>(table_.blocks.size()) : 1;
+  const int blocks = stages_shared_units() ? static_cast<int>(table_.blocks.size()) : 1;
   for (int b = 0; b < blocks; ++b) update_slices(b);
-  if (stages_shared())
+  if (stages_shared_units())
     for (int b = 0; b < blocks; ++b) await_slices(b);
 }
 

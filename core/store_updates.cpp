@@ -113,7 +113,7 @@ void ParameterStore::apply_pending() {
     order_.clear();
     for (int u = 0; u < std::ssize(placement_.units); ++u)
       if (streams(u)) order_.push_back(u);
-    pipeline_->begin_pass(order_, next_, fetched_ahead(forward_order_));
+    pipeline_->begin_pass(order_, next_, units_fetched_ahead(forward_order_));
   }
   for (int u = 0; u < std::ssize(placement_.units); ++u) {
     open(u);
@@ -170,7 +170,7 @@ void ParameterStore::level_versions() {
   }
   for_each_piece(late.size(), [&](std::size_t i) {
     const auto [chunk, version] = late[i];
-    if (leads()) return replay_chunk(chunk, version);
+    if (writes_disk()) return replay_chunk(chunk, version);
     disk_->write(chunk, chunk + 1, nullptr, version);
     version_[size(chunk)] = seen_[size(chunk)] = version;
   });

@@ -47,7 +47,7 @@ void ParameterStore::import_chunk(int chunk,
   const int unit = unit_of_chunk_[size(chunk)];
   const Unit& u = placement_.units[size(unit)];
   const Storage storage = c.matrix() ? rule_.storage : Storage::fp32;
-  if (u.tier == Tier::disk && !leads()) return disk_->write(chunk, chunk + 1, nullptr, 0);
+  if (u.tier == Tier::disk && !writes_disk()) return disk_->write(chunk, chunk + 1, nullptr, 0);
   const auto release = [](std::byte* p) { ::operator delete[](p, std::align_val_t(page_bytes)); };
   const std::unique_ptr<std::byte[], decltype(release)> image(
       u.tier == Tier::disk ? new (std::align_val_t(page_bytes)) std::byte[c.bytes] : nullptr, release);
