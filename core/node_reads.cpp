@@ -40,6 +40,13 @@ void NodeReads::Waits::still_waiting(int owner, double seconds, const std::strin
   memory.still_waiting(owner, seconds, owner == 0 ? of_first : of_others);
 }
 
+// Why nobody waits for ever. The n-th read is of the same unit on all ranks: a pipeline issues reads as its rank opens
+// and closes units, never by time, and all ranks make the same calls. So the first rank waits, before its read n, for
+// copies of read n - 2 alone, and another rank's read n for that of the first. Whoever waits, waits for a rank that is
+// behind it in this order; the one that is furthest behind has what it needs: what it is to read has been put into its
+// slot, or it is the first rank and what it would overwrite has been taken, as the others, further on, have needed it.
+// Meetings of all ranks (NodeSlices::meet) stand between passes and after the look-up of a pass's rows, where each rank
+// comes with what it has got so far: a rank that is missing there is behind, and is served as above.
 void NodeReads::read(int begin, int end, std::byte* image) {
   const Chunk &first = placement_.chunks.chunks[static_cast<std::size_t>(begin)],
               &last = placement_.chunks.chunks[static_cast<std::size_t>(end - 1)];

@@ -220,7 +220,7 @@ private:
   std::vector<std::uint32_t> version_, seen_;  // a chunk: as stored, as in its open buffer
   // Streamed units of this pass and, to be fetched ahead, of the one after it; those that computing passes over.
   std::vector<int> order_, next_order_, forward_order_;
-  std::uint32_t last_pass_ = ~0U;  // `next_` of the pass before this one
+  std::uint32_t last_pass_ = ~0U;  // `next_` of the pass before this one; at first of none
   int head_matrix_ = 0;
   std::vector<StepRecord> records_;  // records_[i].t == first_record_ + i; those still pending somewhere
   std::uint32_t first_record_ = 0;

@@ -52,7 +52,9 @@ void ParameterStore::begin_pass(int head_matrix) {
     next_order_.reserve(placement_.units.size());
   }
   order_of_pass(next_, order_);
-  // A second pass without a step between them: an evaluation, which has more like it.
+  // A guess at the next pass, of which the first units are fetched ahead. A second pass without a step between them is
+  // of an evaluation, which has more like it; otherwise a step follows. Where the guess is wrong, as after an
+  // evaluation's last pass, the pipeline drops what it has fetched: a few units are read for nothing.
   if (next_ == last_pass_)
     next_order_ = forward_order_;
   else
