@@ -11,7 +11,7 @@ namespace distzo2 {
 struct Placement;
 
 /// Host memory that the ranks of a node share: each owns a slice of every unit of parameters in it. All owners ask for
-/// the same pieces in the same order and get the same memory, zeroed and not yet touched.
+/// the same pieces in the same order and get the same memory, zeroed.
 struct NodeMemory : HostArena {
   virtual int owner() const = 0;  // this rank's place among them
   virtual int owners() const = 0;
