@@ -27,6 +27,7 @@ constexpr const char* header_name = "store.json";
 constexpr const char* partial_name = "store.json.partial";
 constexpr std::int64_t format_version = 2;
 constexpr const char* remedy = "free some, or name a folder with more room by the deck's key memory/scratch folder";
+constexpr const char* other_folder = "or name another folder by the deck's key memory/scratch folder";
 
 std::uint64_t digest_of(const ChunkTable& table) {
   XXH3_state_t state;
@@ -55,6 +56,12 @@ std::string hex(std::uint64_t value) {
 bool make_folder(const fs::path& folder) {
   std::error_code ec;
   const bool made = fs::create_directories(folder, ec);
+  std::error_code none;
+  if (ec && fs::exists(folder, none))
+    throw Error(ExitCode::file, fmt::format("{}: is no folder; move it away, {}", folder.string(), other_folder));
+  if (ec && fs::is_symlink(folder, none))
+    throw Error(ExitCode::file, fmt::format("{}: is a link to {}, which is not there; make that folder, {}",
+                                            folder.string(), fs::read_symlink(folder, none).string(), other_folder));
   if (ec) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", folder.string(), ec.message()));
   return made;
 }

@@ -330,6 +330,17 @@ TEST(BlockFile, removes_its_own_files_alone) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder / "b"), {}), 1);
 }
 
+TEST(BlockFile, says_what_stands_in_its_folders_place) {
+  const TemporaryFolder folder;
+  const ChunkTable table = table_of({{4096}});
+  folder.write("file", "the user's");
+  expect_contains(file_error([&] { open_store(folder / "file", table); }),
+                  (folder / "file").string() + ": is no folder; move it away");
+  fs::create_symlink("nowhere", folder / "link");
+  expect_contains(file_error([&] { open_store(folder / "link", table); }),
+                  (folder / "link").string() + ": is a link to nowhere, which is not there; make that folder");
+}
+
 TEST(BlockFile, counts_headers_and_whole_pages) {
   const TemporaryFolder folder;
   const auto store = open_store(folder / "store", table_of({{5000, 4096}}));
