@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <system_error>
 
 namespace distzo2 {
 
@@ -27,6 +26,12 @@ std::function<void(std::uint64_t, std::uint64_t)> told_by(const ByteProgress& pr
   return [=](std::uint64_t done, std::uint64_t total) { progress(what, done, total); };
 }
 
+/// What a model that was not placed had already put there. An error is under way.
+void remove_leftover(const MemoryPlan& plan, const fs::path& store) try {
+  if (plan.disk_bytes > 0) BlockFile::remove_files(store);
+} catch (const Error&) {  // it is in the way of nobody
+}
+
 }  // namespace
 
 PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
@@ -35,7 +40,6 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
   const WeightSource weights = weight_source(config);
   const UpdateRule rule = update_rule(config);
   if (plan.disk_bytes > 0) {
-    fs::create_directories(store.parent_path());
     BlockFileOptions options;
     options.identity = weights.identity();
     options.spare_slots = plan.spare_slots;
@@ -105,9 +109,8 @@ TemporaryModel::TemporaryModel(const RunConfig& config, const ModelConfig& model
   const fs::path store = config.memory.scratch_folder / fmt::format("distzo2-{}", ::getpid());
   try {
     placed_.emplace(config, model, plan, compute, store, std::span<const StepRecord>(), shown_by(progress));
-  } catch (...) {  // what it had already put there
-    std::error_code ignored;
-    if (plan.disk_bytes > 0) fs::remove_all(store, ignored);
+  } catch (...) {
+    remove_leftover(plan, store);
     throw;
   }
 }

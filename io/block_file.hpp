@@ -46,7 +46,7 @@ class BlockFile final : public DiskStore {
 public:
   /// Opens the store in `folder`, or makes an empty one with its space taken. Of a store that is found, each chunk's
   /// latest covered version whose checksums hold counts: its payloads are all read for that. Error (file) where the
-  /// store is of something else, is in use, or does not fit the disk.
+  /// store is of something else, is in use, or does not fit the disk, or something else stands in its place.
   BlockFile(const std::filesystem::path& folder, const ChunkTable& table, Storage storage,
             const BlockFileOptions& options);
 
@@ -75,7 +75,8 @@ public:
   static void check_room(const std::filesystem::path& folder, const FileRoom& room);
   /// Memory that it takes for its transfers.
   static std::uint64_t memory_bytes(const BlockFileOptions& options);
-  /// As remove(), of a folder that no store is open in; nothing where there is none.
+  /// As remove(), of a folder that no store is open in; nothing where there is none, or files of these names are of
+  /// something else.
   static void remove_files(const std::filesystem::path& folder);
 
 private:

@@ -26,6 +26,7 @@ constexpr const char* data_name = "chunks.bin";
 constexpr const char* header_name = "store.json";
 constexpr const char* partial_name = "store.json.partial";
 constexpr std::int64_t format_version = 2;
+constexpr std::size_t most_header_bytes = 65536;
 constexpr const char* remedy = "free some, or name a folder with more room by the deck's key memory/scratch folder";
 constexpr const char* other_folder = "or name another folder by the deck's key memory/scratch folder";
 
@@ -72,6 +73,18 @@ void remove_file(const fs::path& path) {
   if (ec) throw Error(ExitCode::file, fmt::format("{}: cannot be removed: {}", path.string(), ec.message()));
 }
 
+bool has_header(const fs::path& folder) try {
+  return read_json_file(folder / header_name, {.max_bytes = most_header_bytes}).contains("chunk_table");
+} catch (const Error&) {
+  return false;
+}
+
+/// Whether the files there are a store's, and not a user's own of these names. A store has its data file before its
+/// header, and loses it after that.
+bool is_store(const fs::path& folder) {
+  return has_header(folder) || begins_with_slots(folder / data_name);
+}
+
 /// A slot that may be a chunk's.
 struct Candidate {
   SlotHeader header;
@@ -101,7 +114,7 @@ FileRoom BlockFile::room(const fs::path& folder, const ChunkTable& table, int sp
 
 bool BlockFile::stands_in(const fs::path& folder) {
   std::error_code none;
-  return fs::is_regular_file(folder / data_name, none);
+  return fs::is_regular_file(folder / data_name, none) && is_store(folder);
 }
 
 std::uint64_t BlockFile::bytes_in(const fs::path& folder) {
@@ -136,6 +149,9 @@ BlockFile::BlockFile(const fs::path& folder, const ChunkTable& table, Storage st
     throw Error(ExitCode::file, fmt::format("{}: another process uses this store", folder.string()));
   const std::uint64_t slots = table.chunks.size() + static_cast<std::uint64_t>(options.spare_slots);
   const bool found = fs::exists(folder / header_name);
+  if (!found && !begins_with_slots(folder / data_name))
+    throw Error(ExitCode::file, fmt::format("{}: is in a store's place and is none; move it away, {}",
+                                            (folder / data_name).string(), other_folder));
   if (found) check_identity(storage);
   if (found && file_.file().size() > 0)
     open(slots, options);
@@ -174,7 +190,7 @@ void BlockFile::create(std::uint64_t slots, Storage storage) {
 
 void BlockFile::check_identity(Storage storage) const try {
   const fs::path path = folder_ / header_name;
-  const nlohmann::json json = read_json_file(path, {.max_bytes = 65536});
+  const nlohmann::json json = read_json_file(path, {.max_bytes = most_header_bytes});
   const JsonObject header(json, path.string());
   if (header.integer("format") != format_version)
     header.refuse("format", fmt::format("this program reads format {}", format_version));
@@ -253,7 +269,7 @@ void BlockFile::remove() {
 
 void BlockFile::remove_files(const fs::path& folder) {
   std::error_code ignored;  // nothing is there, or something of the user's is in it
-  if (!fs::is_directory(folder, ignored)) return;
+  if (!fs::is_directory(folder, ignored) || !is_store(folder)) return;
   for (const char* name : {header_name, partial_name, data_name}) remove_file(folder / name);
   fs::remove(folder, ignored);
 }

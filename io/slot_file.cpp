@@ -7,6 +7,9 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <fstream>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #define XXH_INLINE_ALL
@@ -58,6 +61,18 @@ struct Parts {
 };
 
 }  // namespace
+
+bool begins_with_slots(const std::filesystem::path& file) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(file, none)) return false;  // to read a pipe may wait for ever
+  std::string page(page_bytes, '\0');
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return false;
+  in.read(page.data(), static_cast<std::streamsize>(page.size()));
+  std::uint64_t magic = 0;
+  std::memcpy(&magic, page.data(), sizeof magic);
+  return magic == slot_magic || page.find_first_not_of('\0') == std::string::npos;
+}
 
 std::byte* SlotFile::Scratch::tail() const {
   return pages.get() + page_bytes;

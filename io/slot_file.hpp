@@ -26,6 +26,10 @@ struct SlotHeader {
   std::uint64_t payload_hash = 0;
 };
 
+/// Whether a file is empty or begins as a file of slots does: with a slot's header, or with a page of zeros where none
+/// has been written.
+bool begins_with_slots(const std::filesystem::path& file);
+
 /// A file of equal slots, each a page of header and a payload of up to `payload_bytes` (a multiple of page_bytes), read
 /// and written whatever the caller's addresses are. May be called from several threads; two of them never write one
 /// slot. Allocates only where more than `transfers` threads are at it at once.

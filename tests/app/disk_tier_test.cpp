@@ -201,6 +201,19 @@ TEST_F(MovedRun, removes_a_store_that_it_needs_no_more_at_its_end) {
   EXPECT_FALSE(fs::exists(project_.path("run/store.path")));
 }
 
+class UsersFiles : public StoreOnDisk {};
+
+TEST_F(UsersFiles, in_the_places_of_stores_are_left_alone) {
+  const char* const users = "the user's";
+  project_.write("run/store/chunks.bin", users);
+  project_.write("run/store-rank5/chunks.bin", users);
+  expect_one_line(project_.train(with({"memory/scratch folder="})), 3,
+                  {project_.path("run/store/chunks.bin").string(), "is in a store's place and is none"});
+  EXPECT_EQ(project_.trained(sets_, {"--resume", "auto"}).at("theta_digest"), whole_.at("theta_digest"));
+  for (const char* file : {"run/store/chunks.bin", "run/store-rank5/chunks.bin"})
+    EXPECT_EQ(text_of_file(project_.path(file)), users);
+}
+
 /// Of a model in a folder, whose weights may be changed.
 class ChangedBase : public StoreOnDisk {
 protected:

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -328,6 +329,31 @@ TEST(BlockFile, removes_its_own_files_alone) {
   folder.write("b/letter.txt", "x");
   { open_store(folder / "b", table)->remove(); }
   EXPECT_EQ(std::distance(fs::directory_iterator(folder / "b"), {}), 1);
+}
+
+TEST(BlockFile, leaves_files_of_others_of_its_names_alone) {
+  const TemporaryFolder folder;
+  const ChunkTable table = table_of({{4096}});
+  const fs::path data = folder / "store/chunks.bin";
+  for (const std::string& text : {std::string("the user's"), std::string(10000, 'x')}) {
+    folder.write("store/chunks.bin", text);
+    expect_contains(file_error([&] { open_store(folder / "store", table); }),
+                    data.string() + ": is in a store's place");
+    EXPECT_FALSE(BlockFile::stands_in(folder / "store"));
+    BlockFile::remove_files(folder / "store");
+    EXPECT_EQ(file_bytes(data), text);
+  }
+  fs::remove(data);
+  ASSERT_EQ(::mkfifo(data.c_str(), 0600), 0);
+  expect_contains(file_error([&] { open_store(folder / "store", table); }), "is in a store's place");
+  fs::remove(data);
+  folder.write("store/chunks.bin", std::string(8192, '\0'));  // of a creation that was killed
+  EXPECT_TRUE(BlockFile::stands_in(folder / "store"));
+  write_block(*open_store(folder / "store", table), table, 0, 1);
+  damage(folder / "store", 0, "damaged");  // it still has its header
+  EXPECT_TRUE(BlockFile::stands_in(folder / "store"));
+  BlockFile::remove_files(folder / "store");
+  EXPECT_FALSE(fs::exists(folder / "store"));
 }
 
 TEST(BlockFile, says_what_stands_in_its_folders_place) {
