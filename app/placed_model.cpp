@@ -94,6 +94,11 @@ void PlacedModel::sync() {
   if (disk_) disk_->sync();
 }
 
+void PlacedModel::close() {
+  engine_.reset();
+  disk_.reset();
+}
+
 void PlacedModel::remove_store() {
   engine_.reset();
   if (disk_) disk_->remove();

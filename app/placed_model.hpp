@@ -53,7 +53,8 @@ public:
   std::uint64_t device_bytes() const { return device_ ? device_->used_bytes() : 0; }
   /// Waits until what was written is on the disk.
   void sync();
-  /// At a good end. The engine may not be used any more.
+  /// Lets go of the engine and the store, which may not be used any more; and deletes the store's files.
+  void close();
   void remove_store();
 
 private:

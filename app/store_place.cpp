@@ -3,6 +3,7 @@
 
 #include "app/output_place.hpp"
 #include "app/ranks.hpp"
+#include "core/error.hpp"
 #include "io/block_file.hpp"
 #include "io/json_file.hpp"
 #include "io/output_file.hpp"
@@ -206,15 +207,22 @@ StorePlace place_store(Job& job, const RunConfig& config, const RunFolder& run, 
   return {on_disk ? store_folder(config, run, of_node.store_rank) : fs::path(), gathered(job, notes)};
 }
 
-void remove_stores(Communicator& world, const RunConfig& config, const RunFolder& run) {
+std::vector<std::string> remove_stores(Job& job, const RunConfig& config, const RunFolder& run) {
+  Communicator& world = job.world();
   world.barrier();  // nobody has one open
+  std::vector<std::string> left;
   for (const fs::path& place : places_of_all(world, config, run, false))
-    for (const fs::path& store : stores_at(place)) BlockFile::remove_files(store);
-  world.barrier();
+    for (const fs::path& store : stores_at(place)) try {
+        BlockFile::remove_files(store);
+      } catch (const Error& problem) {
+        left.push_back(fmt::format("note     {}; {} is not used any more: remove it", problem.what(), store.string()));
+      }
+  left = gathered(job, left);
   on_first(world, [&] {
     std::error_code none;  // a record that cannot be removed tells of stores that are not there, which is no harm
-    fs::remove(run.store_record(), none);
+    if (left.empty()) fs::remove(run.store_record(), none);
   });
+  return left;
 }
 
 }  // namespace distzo2

@@ -33,6 +33,7 @@ struct StorePlace {
 StorePlace place_store(Job& job, const RunConfig& config, const RunFolder& run, const NodePlan& of_node);
 
 /// By all ranks, at an end after which no store is kept: removes whatever any rank has or had at any of the places.
-void remove_stores(Communicator& world, const RunConfig& config, const RunFolder& run);
+/// Returns notes of what could not be removed, of all ranks, on all: the run is whole without that.
+std::vector<std::string> remove_stores(Job& job, const RunConfig& config, const RunFolder& run);
 
 }  // namespace distzo2

@@ -288,8 +288,8 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
     write_summary(folder, training, placed, theta_digest, evaluations, ranks, job.places());
   });
   if (!config.memory.keep_store) {
-    placed.remove_store();  // the engine's end
-    remove_stores(world, config, folder);
+    placed.close();
+    say_all(progress, remove_stores(job, config, folder));
   }
 
   // 8. What became of it, and the command that goes on from here.

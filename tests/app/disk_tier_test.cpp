@@ -201,6 +201,22 @@ TEST_F(MovedRun, removes_a_store_that_it_needs_no_more_at_its_end) {
   EXPECT_FALSE(fs::exists(project_.path("run/store.path")));
 }
 
+TEST_F(MovedRun, ends_well_where_a_store_cannot_be_removed) {
+  const std::string store = (project_.path("scratch") / *names_in(project_.path("scratch")).begin()).string();
+  project_.write(fs::path(store) / "store.json.partial/file", "in the way");
+  for (const char* memory : {"memory/write back every=1", "memory/host budget=auto"}) {  // on disk, and without
+    fs::copy(project_.path("run"), project_.path("kept"), fs::copy_options::recursive);
+    const ProgramResult resumed = resume_in("run", {memory});
+    EXPECT_NE(resumed.out.find("note     " + store + "/store.json.partial: cannot be removed: "), std::string::npos)
+        << resumed.out;
+    EXPECT_NE(resumed.out.find("; " + store + " is not used any more: remove it\n"), std::string::npos) << resumed.out;
+    EXPECT_NE(line_of(resumed.out, "done "), "") << resumed.out;
+    EXPECT_TRUE(fs::exists(project_.path("run/store.path")));
+    fs::remove_all(project_.path("run"));
+    fs::rename(project_.path("kept"), project_.path("run"));
+  }
+}
+
 class UsersFiles : public StoreOnDisk {};
 
 TEST_F(UsersFiles, in_the_places_of_stores_are_left_alone) {
