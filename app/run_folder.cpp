@@ -136,9 +136,17 @@ ExistingRun existing_run_folder(const RunConfig& config, const fs::path& deck) {
 }
 
 void check_run_files(const RunFolder& folder) {
-  for (const fs::path& file :
-       {folder.deck(), folder.metrics(), folder.trajectory(), folder.summary(), folder.store_record(), folder.lock()})
+  const auto check = [](const fs::path& file) {
     if (std::error_code none; fs::exists(fs::symlink_status(file, none))) expect_regular_file(file);
+  };
+  for (const fs::path& file : {folder.deck(), folder.metrics(), folder.trajectory(), folder.summary(), folder.lock()})
+    check(file);
+  try {
+    check(folder.store_record());
+  } catch (const Error& e) {
+    throw Error(e.code(),
+                fmt::format("{}; remove it: a run's file of this name only tells where its stores were", e.what()));
+  }
 }
 
 FoundSummary find_summary(const RunFolder& folder, std::uint64_t steps_done) {

@@ -60,10 +60,13 @@ bool is_of_another_run(const PlaceOfStores& place, const RunFolder& run) {
 std::vector<PlaceOfStores> recorded_places(const RunFolder& run) {
   std::vector<PlaceOfStores> places;
   std::error_code none;
-  if (!fs::exists(run.store_record(), none)) return places;
+  const std::uintmax_t bytes = fs::file_size(run.store_record(), none);
+  if (none || bytes > most_record_bytes) return places;  // none, or what no run has written
   const std::vector<std::string> lines = lines_of(read_text_file(run.store_record(), most_record_bytes));
   for (std::size_t i = 0; i + 1 < lines.size(); i += 2) {
     const PlaceOfStores place{lines[i], lines[i + 1]};
+    static_cast<void>(fs::weakly_canonical(run.path / place.first, none));
+    if (none) continue;  // of a damaged record: no path
     if (place.first.is_relative())
       places.push_back({run.path / place.first, folder_of(run)});
     else if (!is_of_another_run(place, run))

@@ -217,6 +217,16 @@ TEST_F(MovedRun, ends_well_where_a_store_cannot_be_removed) {
   }
 }
 
+TEST_F(MovedRun, passes_over_a_record_of_places_that_are_none) {
+  const std::string long_line(50000, 'x');
+  for (const std::string& record : {long_line + "\n" + long_line + "\n", std::string(std::size_t{2} << 20, '/')}) {
+    project_.write("run/store.path", record);
+    EXPECT_EQ(project_.train(with({"checkpoint/time limit=0.001 s"}), {"--resume", "auto"}).exit_code, 75);
+    EXPECT_LT(size_of(project_.path("run/store.path")), 4096U);
+  }
+  resume_in("run");
+}
+
 class UsersFiles : public StoreOnDisk {};
 
 TEST_F(UsersFiles, in_the_places_of_stores_are_left_alone) {
