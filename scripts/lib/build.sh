@@ -16,10 +16,11 @@ build_preset() {
 }
 
 # run_tests PRESET LABELS OPTIONS...: failed tests show their output; the last lines are ctest's summary, kept in tests.log too.
-# Several programs of several threads share the cores here: threads that wait must not spin.
+# Several programs of several threads share the cores here: threads that wait must not spin. One more than the cores,
+# since some wait for a time limit.
 run_tests() {
   local preset=$1 labels=$2
   shift 2
-  OMP_WAIT_POLICY=passive ctest --test-dir "$root/build/$preset" -L "$labels" -j "$jobs" --output-on-failure \
+  OMP_WAIT_POLICY=passive ctest --test-dir "$root/build/$preset" -L "$labels" -j $((jobs + 1)) --output-on-failure \
     --no-tests=error --timeout 600 "$@" | tee "$root/build/$preset/tests.log"
 }
