@@ -161,6 +161,7 @@ FoundSummary find_summary(const RunFolder& folder, std::uint64_t steps_done) {
         summary.problem = fmt::format("{}: it is of {} step{}, and the trajectory has {}", folder.summary().string(),
                                       steps, steps == 1 ? "" : "s", steps_done);
       summary.commit = object.string_or("git_hash", "");
+      summary.ended = object.string_or("ended", "");
     } catch (const Error& problem) {
       summary.problem = problem.what();
     }

@@ -58,6 +58,7 @@ struct FoundSummary {
   bool there = false;
   std::string problem;  // what keeps it from being the run's end
   std::string commit;   // that made it
+  std::string ended;    // when, in UTC
   bool is_end() const { return there && problem.empty(); }
 };
 /// Of a run whose trajectory has so many steps: a summary of others is no end of it.

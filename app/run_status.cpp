@@ -70,6 +70,7 @@ RunStatus read_run_status(const RunFolder& folder, const Trajectory& trajectory)
   status.summary_problem = summary.problem;
   if (summary.is_end()) {
     status.commit = summary.commit;
+    status.ended = summary.ended;
     status.state = State::finished;
   }
   if (is_worked_on(folder)) status.state = State::running;
@@ -86,6 +87,7 @@ std::vector<std::string> status_lines(const RunStatus& s) {
   if (s.best)
     lines.push_back(fmt::format("best       step {} on dev: accuracy {:.4f}, loss {:.4f}", s.best->step,
                                 s.best->result.accuracy, s.best->result.loss));
+  if (!s.ended.empty()) lines.push_back("ended      " + s.ended);
   if (!s.commit.empty()) lines.push_back("commit     " + s.commit);
   if (!s.summary_problem.empty()) lines.push_back("note       " + s.summary_problem);
   return lines;
@@ -99,6 +101,7 @@ nlohmann::ordered_json status_object(const RunStatus& s) {
           {"first", evaluation_object(s.first)},
           {"last", evaluation_object(s.last)},
           {"best", evaluation_object(s.best)},
+          {"ended", text_or_null(s.ended)},
           {"commit", text_or_null(s.commit)},
           {"summary_problem", text_or_null(s.summary_problem)}};
 }

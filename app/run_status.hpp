@@ -22,7 +22,7 @@ struct RunStatus {
   std::optional<RecordedEvaluation> first, last;  // of the set that the summary reports, or the dev set until then
   std::optional<RecordedEvaluation> best;         // on the dev set
   std::string summary_problem;  // why summary.json is no end of the run; empty: there is none, or it is
-  std::string commit;           // empty until the run is finished: the summary names it
+  std::string commit, ended;    // empty until the run is finished: the summary names them
 };
 
 RunStatus read_run_status(const RunFolder& folder, const Trajectory& trajectory);

@@ -10,8 +10,11 @@
 #include "io/units.hpp"
 #include "parallel/communicator.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <ctime>
 
 namespace distzo2 {
 namespace {
@@ -125,7 +128,8 @@ void write_summary(const RunFolder& folder, const Training& training, const Plac
     bytes_written += r.bytes_written;
   }
   const Engine& engine = training.engine;
-  const Json summary{{"steps", training.records.size()},
+  const Json summary{{"ended", fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)))},
+                     {"steps", training.records.size()},
                      {"initial", object_of(evaluations.reported(0))},
                      {"final", object_of(final)},
                      {"best", best_object(evaluations)},

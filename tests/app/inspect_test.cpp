@@ -2,6 +2,9 @@
 // `inspect` of a run folder tells how far the run is and what it has come to.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <ctime>
+
 #include "app/run_folder.hpp"
 #include "app/run_status.hpp"
 #include "tests/support/tiny_project.hpp"
@@ -11,11 +14,24 @@ namespace {
 
 using nlohmann::json;
 
+/// As in ISO 8601, whose texts are in the order of the times.
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+  return text.data();
+}
+
 TEST(InspectRun, tells_a_finished_run_as_its_summary_does) {
   const TinyProject project;
+  const std::string before = utc_now();
   const json summary = project.trained();
+  const std::string ended = summary.at("ended"), after = utc_now();
+  EXPECT_LE(before, ended);
+  EXPECT_LE(ended, after);
   const json run = project.json({"inspect", "run", "--json"}).at("run");
   EXPECT_EQ(run.at("status"), "finished");
+  EXPECT_EQ(run.at("ended"), ended);
   EXPECT_EQ(run.at("steps_done"), 12);
   EXPECT_EQ(run.at("steps_of_deck"), 12);
   EXPECT_EQ(run.at("model"), project.path("model").string());
@@ -32,6 +48,7 @@ TEST(InspectRun, tells_a_finished_run_as_its_summary_does) {
 
   const std::string text = project.run({"inspect", "run"}).out;
   EXPECT_EQ(line_of(text, "status     "), "finished after step 12 of 12");
+  EXPECT_EQ(line_of(text, "ended      "), ended);
   EXPECT_EQ(line_of(text, "commit     "), summary.at("git_hash").get<std::string>());
 }
 
