@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/progress.hpp"
 
+#include "app/terminal.hpp"
 #include "io/units.hpp"
 
 #include <fmt/format.h>
@@ -64,7 +65,7 @@ std::string short_duration(double seconds) {
 }
 
 Progress::Progress(Interval log_every, std::uint32_t steps, bool speaks)
-    : speaks_(speaks), terminal_(::isatty(STDOUT_FILENO) == 1), log_every_(log_every), steps_(steps) {}
+    : speaks_(speaks), terminal_(prints_to_terminal()), log_every_(log_every), steps_(steps) {}
 
 Progress::~Progress() {
   if (live_) write_out("\n");  // which stays to be read

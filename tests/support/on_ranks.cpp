@@ -23,11 +23,18 @@ pid_t parent_of(const std::string& stat) {  // pid (name) state ppid ...
   return name == std::string::npos ? 0 : std::stoi(stat.substr(name + 4));
 }
 
+/// Whether this process started that one, or the one that did.
+bool is_started_here(pid_t process) {
+  while (process > 1 && process != ::getpid())
+    process = parent_of(text_of_file(fs::path("/proc") / std::to_string(process) / "stat"));
+  return process == ::getpid();
+}
+
 /// The rank of a process that is the program and was started by a launcher that this process started, else -1.
 int rank_of(const fs::path& process) {
   const std::string stat = text_of_file(process / "stat");
   if (stat.find("(distzo2)") == std::string::npos) return -1;
-  if (parent_of(text_of_file(fs::path("/proc") / std::to_string(parent_of(stat)) / "stat")) != ::getpid()) return -1;
+  if (!is_started_here(parent_of(stat))) return -1;
   const std::string environment = '\0' + text_of_file(process / "environ");
   const std::string key = std::string(1, '\0') + "OMPI_COMM_WORLD_RANK=";
   const std::size_t at = environment.find(key);
