@@ -140,133 +140,132 @@ TEST(RanksFailure, the_message_about_a_rank_that_is_stopped_has_a_line_of_its_ow
     const TinyProject project;
     ProgramOptions options = on_ranks(3);  // util-linux's script gives the launcher a terminal
     options.wrapper.insert(options.wrapper.begin(),
-                           {"bash", "-c", R"(exec script -qec "$(printf '%q ' "$0" "$@")" /dev/null)"});
+                           {"bash", "-c", R"sh(exec script -qec "$(printf '%q ' "$0" "$@")" /dev/null)sh"});
     RunningProgram program(train_words("deck.yaml", long_run), project.here(options));
-      const std::vector<pid_t> pids = pids_of_ranks(program, 3);
-      wait_for_text(program, "tokens/s");
-      ASSERT_TRUE(program.running());
-      ::kill(pids[rank], SIGSTOP);
-      const std::string out = program.wait().out;
-      const std::size_t message = out.find("distzo2: rank " + std::to_string(rank) + " on ");
-      ASSERT_NE(message, std::string::npos) << out;
-      const std::string before = out.substr(0, message);
-      EXPECT_TRUE(before.ends_with('\n') || before.ends_with("\r\x1b[K")) << before;
-      // It is the last. Rank 0, which draws the line, may itself be let go on by the launcher, just before its end.
-      if (rank != 0) {
-        EXPECT_EQ(out.find("tokens/s", message), std::string::npos) << out.substr(message);
-      }
-      expect_gone(pids);
-  }
-  }
-
-  TEST(RanksFailure, a_job_that_is_suspended_as_a_whole_goes_on) {
-    const TinyProject project;
-    RunningProgram program(train_words("deck.yaml", {"zo/steps=2000", "output/evaluate every=0"}),
-                           project.here(on_ranks(3)));
     const std::vector<pid_t> pids = pids_of_ranks(program, 3);
-    wait_for_steps(program, project);
-    for (const pid_t pid : pids) ::kill(pid, SIGSTOP);
-    std::this_thread::sleep_for(std::chrono::seconds(9));  // longer than a rank alone is given
-    for (const pid_t pid : pids) ::kill(pid, SIGCONT);
+    wait_for_text(program, "tokens/s");
+    ASSERT_TRUE(program.running());
+    ::kill(pids[rank], SIGSTOP);
+    const std::string out = program.wait().out;
+    const std::size_t message = out.find("distzo2: rank " + std::to_string(rank) + " on ");
+    ASSERT_NE(message, std::string::npos) << out;
+    const std::string before = out.substr(0, message);
+    EXPECT_TRUE(before.ends_with('\n') || before.ends_with("\r\x1b[K")) << before;
+    // It is the last. Rank 0, which draws the line, may itself be let go on by the launcher, just before its end.
+    if (rank != 0) {
+      EXPECT_EQ(out.find("tokens/s", message), std::string::npos) << out.substr(message);
+    }
+    expect_gone(pids);
+  }
+}
+
+TEST(RanksFailure, a_job_that_is_suspended_as_a_whole_goes_on) {
+  const TinyProject project;
+  RunningProgram program(train_words("deck.yaml", {"zo/steps=2000", "output/evaluate every=0"}),
+                         project.here(on_ranks(3)));
+  const std::vector<pid_t> pids = pids_of_ranks(program, 3);
+  wait_for_steps(program, project);
+  for (const pid_t pid : pids) ::kill(pid, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(9));  // longer than a rank alone is given
+  for (const pid_t pid : pids) ::kill(pid, SIGCONT);
+  const ProgramResult result = program.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(project.summary().at("steps"), 2000);
+}
+
+TEST(RanksFailure, a_signal_to_one_rank_stops_all_after_the_same_step) {
+  const std::vector<std::string> sets{"zo/steps=400", "output/evaluate every=0"};
+  const TinyProject whole, project;
+  for (const std::size_t rank : {1U, 0U}) {
+    RunningProgram program(train_words("deck.yaml", sets, resume), project.here(on_ranks(3)));
+    const std::vector<pid_t> pids = pids_of_ranks(program, 3);
+    while (program.running() && program.out().find("tokens/s") == std::string::npos)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ::kill(pids[rank], SIGUSR1);
     const ProgramResult result = program.wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_EQ(project.summary().at("steps"), 2000);
+    EXPECT_EQ(result.exit_code, 75) << result.err;
+    EXPECT_EQ(lines_of_ours(result), 0U) << result.err;
+    EXPECT_NE(result.out.find("stopped  at the signal after step"), std::string::npos) << result.out;
+    EXPECT_EQ(result.out.find('\x1b'), std::string::npos) << "a live line, though the launcher's output is a file";
+    expect_gone(pids);
   }
+  const nlohmann::json resumed = project.trained(sets, resume), expected = whole.trained(sets);
+  EXPECT_EQ(resumed.at("theta_digest"), expected.at("theta_digest"));
+  EXPECT_EQ(resumed.at("trajectory_digest"), expected.at("trajectory_digest"));
+}
 
-  TEST(RanksFailure, a_signal_to_one_rank_stops_all_after_the_same_step) {
-    const std::vector<std::string> sets{"zo/steps=400", "output/evaluate every=0"};
-    const TinyProject whole, project;
-    for (const std::size_t rank : {1U, 0U}) {
-      RunningProgram program(train_words("deck.yaml", sets, resume), project.here(on_ranks(3)));
-      const std::vector<pid_t> pids = pids_of_ranks(program, 3);
-      while (program.running() && program.out().find("tokens/s") == std::string::npos)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      ::kill(pids[rank], SIGUSR1);
-      const ProgramResult result = program.wait();
-      EXPECT_EQ(result.exit_code, 75) << result.err;
-      EXPECT_EQ(lines_of_ours(result), 0U) << result.err;
-      EXPECT_NE(result.out.find("stopped  at the signal after step"), std::string::npos) << result.out;
-      EXPECT_EQ(result.out.find('\x1b'), std::string::npos) << "a live line, though the launcher's output is a file";
-      expect_gone(pids);
-    }
-    const nlohmann::json resumed = project.trained(sets, resume), expected = whole.trained(sets);
-    EXPECT_EQ(resumed.at("theta_digest"), expected.at("theta_digest"));
-    EXPECT_EQ(resumed.at("trajectory_digest"), expected.at("trajectory_digest"));
-  }
-
-  TEST(RanksFailure, a_signal_to_one_rank_while_loading_ends_all_before_the_first_step) {
-    const std::string said = "stopped at the signal while loading: no step was taken";
-    {  // It is there before the first instruction; the model, which cannot be read, is not asked for.
-      const TinyProject project;
-      fs::resize_file(project.path("model/model.safetensors"), 1000);
-      const std::string pending = on_rank(1,
-                                          "exec env --block-signal=TERM sh -c 'kill -TERM $$; exec \"$0\" \"$@\"' "
-                                          "\"$0\" \"$@\"");
-      expect_one_message(project.train({}, {}, on_ranks(2, pending)), 75, {said});
-      EXPECT_FALSE(fs::exists(project.path("run")));
-    }
-    if (!can_preload) return;
-    const TinyProject project;  // and as rank 1 imports the model to a store of its own
-    const std::uint64_t bytes = host_bytes_with(project, "deck.yaml", {"memory/groups=on"}, 100);
-    const std::string term = on_rank(1, fault_in_shell("pwritev chunks.bin 2 term"));
-    expect_one_message(
-        project.train({host_budget(bytes - 1), "memory/groups=on", "parallel/slices=off"}, {}, on_ranks(2, term)), 75,
-        {said});
-    EXPECT_TRUE(fs::exists(project.path("run/store-rank1")));
-    EXPECT_FALSE(fs::exists(project.path("run/trajectory.zoj")));
-  }
-
-  TEST(RanksFailure, a_model_may_be_written_for_longer_than_the_timeout) {
-    if (!can_preload) return;
-    const TinyProject project;  // rank 1 could wait for rank 0's slices of the fourth step as best/ is written
-    const ProgramResult result =
-        project.train({"parallel/timeout=1 s", "zo/steps=4", "zo/seed=3", "output/evaluate every=2"}, {},
-                      on_ranks(2, on_rank(0, fault_in_shell("fsync model.safetensors 1 sleep"))));
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_EQ(project.summary().at("best").at("step"), 2);
-    EXPECT_TRUE(fs::exists(project.path("run/best/model.safetensors")));
-  }
-
-  TEST(RanksFailure, a_rank_that_lives_but_does_not_arrive_ends_the_job_after_the_timeout) {
-    // Rank 0 writes its lines into a pipe that nobody reads: once it is full, the rank waits, and its heartbeat goes
-    // on.
+TEST(RanksFailure, a_signal_to_one_rank_while_loading_ends_all_before_the_first_step) {
+  const std::string said = "stopped at the signal while loading: no step was taken";
+  {  // It is there before the first instruction; the model, which cannot be read, is not asked for.
     const TinyProject project;
-    const auto ends_with = [&](const char* slices, const std::vector<std::string>& parts) {
-      std::filesystem::remove(project.path("full"));
-      std::filesystem::remove_all(project.path("run"));
-      RunningProgram program(train_words("deck.yaml", with(long_run, {"parallel/timeout=2 s", slices})),
-                             project.here(on_ranks(3, on_rank(0, "mkfifo full; exec 1<>full"))));
-      const std::vector<pid_t> pids = pids_of_ranks(program, 3);
-      expect_one_message(program.wait(), 5, parts);
-      expect_gone(pids);
-    };
-    ends_with(
-        "parallel/slices=off",
-        {"distzo2: rank 0 on ", "it lives, but has kept the others waiting for longer than parallel/timeout: 2 s"});
-    // Those that wait for its slices name it.
-    ends_with("parallel/slices=auto",
-              {" on ",
-               "rank 0 has kept the other ranks of its node waiting for its slices of the parameters for longer "
-               "than parallel/timeout: 2 s"});
+    fs::resize_file(project.path("model/model.safetensors"), 1000);
+    const std::string pending = on_rank(1,
+                                        "exec env --block-signal=TERM sh -c 'kill -TERM $$; exec \"$0\" \"$@\"' "
+                                        "\"$0\" \"$@\"");
+    expect_one_message(project.train({}, {}, on_ranks(2, pending)), 75, {said});
+    EXPECT_FALSE(fs::exists(project.path("run")));
   }
+  if (!can_preload) return;
+  const TinyProject project;  // and as rank 1 imports the model to a store of its own
+  const std::uint64_t bytes = host_bytes_with(project, "deck.yaml", {"memory/groups=on"}, 100);
+  const std::string term = on_rank(1, fault_in_shell("pwritev chunks.bin 2 term"));
+  expect_one_message(
+      project.train({host_budget(bytes - 1), "memory/groups=on", "parallel/slices=off"}, {}, on_ranks(2, term)), 75,
+      {said});
+  EXPECT_TRUE(fs::exists(project.path("run/store-rank1")));
+  EXPECT_FALSE(fs::exists(project.path("run/trajectory.zoj")));
+}
 
-  TEST(RanksFailure, other_commands_say_that_they_run_on_one_rank) {
-    const TinyProject project;
-    const ProgramResult result = project.run({"validate", "deck.yaml"}, on_ranks(2));
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_EQ(lines_of_ours(result), 1U) << result.err;
-    EXPECT_NE(result.err.find("mpirun started 2 processes, and only train runs on several"), std::string::npos);
-  }
+TEST(RanksFailure, a_model_may_be_written_for_longer_than_the_timeout) {
+  if (!can_preload) return;
+  const TinyProject project;  // rank 1 could wait for rank 0's slices of the fourth step as best/ is written
+  const ProgramResult result =
+      project.train({"parallel/timeout=1 s", "zo/steps=4", "zo/seed=3", "output/evaluate every=2"}, {},
+                    on_ranks(2, on_rank(0, fault_in_shell("fsync model.safetensors 1 sleep"))));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(project.summary().at("best").at("step"), 2);
+  EXPECT_TRUE(fs::exists(project.path("run/best/model.safetensors")));
+}
 
-  TEST(RanksFailure, singletons_of_a_launcher_are_explained) {
-    const TinyProject project;
-    ProgramOptions srun;
-    srun.environment = {"SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2"};
-    expect_one_line(project.train({}, {}, srun), 2, {"srun started 2 processes that cannot find each other"});
-    // One rank that was told it is one of four, as another MPI's launcher would.
-    const ProgramResult result = project.train({}, {}, on_ranks(1, "export OMPI_COMM_WORLD_SIZE=4"));
-    expect_one_message(result, 2, {"mpirun started 4 ranks, but MPI sees 1: each would train alone"});
-  }
+TEST(RanksFailure, a_rank_that_lives_but_does_not_arrive_ends_the_job_after_the_timeout) {
+  // Rank 0 writes its lines into a pipe that nobody reads: once it is full, the rank waits, and its heartbeat goes
+  // on.
+  const TinyProject project;
+  const auto ends_with = [&](const char* slices, const std::vector<std::string>& parts) {
+    std::filesystem::remove(project.path("full"));
+    std::filesystem::remove_all(project.path("run"));
+    RunningProgram program(train_words("deck.yaml", with(long_run, {"parallel/timeout=2 s", slices})),
+                           project.here(on_ranks(3, on_rank(0, "mkfifo full; exec 1<>full"))));
+    const std::vector<pid_t> pids = pids_of_ranks(program, 3);
+    expect_one_message(program.wait(), 5, parts);
+    expect_gone(pids);
+  };
+  ends_with("parallel/slices=off",
+            {"distzo2: rank 0 on ", "it lives, but has kept the others waiting for longer than parallel/timeout: 2 s"});
+  // Those that wait for its slices name it.
+  ends_with("parallel/slices=auto",
+            {" on ",
+             "rank 0 has kept the other ranks of its node waiting for its slices of the parameters for longer "
+             "than parallel/timeout: 2 s"});
+}
+
+TEST(RanksFailure, other_commands_say_that_they_run_on_one_rank) {
+  const TinyProject project;
+  const ProgramResult result = project.run({"validate", "deck.yaml"}, on_ranks(2));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(lines_of_ours(result), 1U) << result.err;
+  EXPECT_NE(result.err.find("mpirun started 2 processes, and only train runs on several"), std::string::npos);
+}
+
+TEST(RanksFailure, singletons_of_a_launcher_are_explained) {
+  const TinyProject project;
+  ProgramOptions srun;
+  srun.environment = {"SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2"};
+  expect_one_line(project.train({}, {}, srun), 2, {"srun started 2 processes that cannot find each other"});
+  // One rank that was told it is one of four, as another MPI's launcher would.
+  const ProgramResult result = project.train({}, {}, on_ranks(1, "export OMPI_COMM_WORLD_SIZE=4"));
+  expect_one_message(result, 2, {"mpirun started 4 ranks, but MPI sees 1: each would train alone"});
+}
 
 }  // namespace
 }  // namespace distzo2
