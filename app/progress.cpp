@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/progress.hpp"
 
+#include "app/process_status.hpp"
 #include "app/terminal.hpp"
 #include "io/units.hpp"
 
@@ -14,18 +15,10 @@
 #include <ctime>
 #include <fstream>
 #include <sstream>
-#include <string_view>
 #include <utility>
 
 namespace distzo2 {
 namespace {
-
-std::uint64_t status_bytes(std::string_view key) {
-  std::ifstream in("/proc/self/status");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with(key)) return std::stoull(line.substr(key.size())) * 1024;
-  return 0;
-}
 
 constexpr const char* wipe = "\r\x1b[K";
 
@@ -37,10 +30,10 @@ void write_out(const std::string& text) {
 }  // namespace
 
 std::uint64_t resident_bytes() {
-  return status_bytes("VmRSS:");
+  return process_status("self", "VmRSS:") * 1024;
 }
 std::uint64_t peak_resident_bytes() {
-  return status_bytes("VmHWM:");
+  return process_status("self", "VmHWM:") * 1024;
 }
 
 double seconds_since_process_start() {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/terminal.hpp"
 
+#include "app/process_status.hpp"
 #include "parallel/launcher.hpp"
 
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
-#include <string_view>
 #include <system_error>
 
 namespace distzo2 {
@@ -17,22 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path of_process(pid_t process) {
-  return fs::path("/proc") / std::to_string(process);
-}
-
 /// The process that started this one, 0 where that cannot be known.
 pid_t parent_of(pid_t process) {
-  std::ifstream in(of_process(process) / "status");
-  for (std::string line; std::getline(in, line);)
-    if (constexpr std::string_view key = "PPid:"; line.starts_with(key)) return std::stoi(line.substr(key.size()));
-  return 0;
+  return static_cast<pid_t>(process_status(std::to_string(process), "PPid:"));
 }
 
 /// What its standard output is; empty where that cannot be known.
 std::string output_of(pid_t process) {
   std::error_code none;
-  return fs::read_symlink(of_process(process) / "fd/1", none).string();
+  return fs::read_symlink(fs::path("/proc") / std::to_string(process) / "fd/1", none).string();
 }
 
 }  // namespace
