@@ -28,14 +28,16 @@ double median_of(const std::vector<StepParts>& steps, Get get) {
 }
 
 /// rms(g in bf16 compute - g in fp32) over rms(g in fp32), on the model as it is imported.
-double bf16_noise(const RunConfig& config, const LoadedData& data, std::uint32_t pairs) {
+double bf16_noise(const RunConfig& config, const LoadedData& data, std::uint32_t pairs, Progress& progress) {
   const auto gradients = [&](Compute compute) {
     const ModelConfig model = model_config(config.model);
     TemporaryModel placed(config, model, plan_here(config, model, data), compute);
     Stepper stepper(config, data, placed.engine());
     std::vector<double> g;
-    for (std::uint32_t t = 0; t < pairs; ++t)
+    for (std::uint32_t t = 0; t < pairs; ++t) {
+      progress.working(fmt::format("g in {} compute: step {} of {}", name_of(compute), t + 1, pairs));
       for (const double value : stepper.gradients(t)) g.push_back(value);
+    }
     return g;
   };
   const std::vector<double> exact = gradients(Compute::fp32), rounded = gradients(Compute::bf16);
@@ -62,11 +64,14 @@ ExitCode bench_step_command(const BenchStepOptions& options, const RunConfig& co
   const ModelConfig model = model_config(config.model);
   const LoadedData data = load_bench_data(options.deck.deck, config, model, "bench step");
   std::vector<StepParts> steps;
+  Progress progress(config.output.log_every, options.repeats, !options.deck.json);
   {
+    progress.working("the model, and a step that warms up");
     TemporaryModel placed(config, model, plan_here(config, model, data), config.precision.compute);
     Stepper stepper(config, data, placed.engine());
     stepper.step();
     for (std::uint32_t i = 0; i < options.repeats; ++i) {
+      progress.working(fmt::format("step {} of {}, and its parts alone", i + 1, options.repeats));
       steps.push_back(stepper.step());
       // Taken in turn with the steps, so that a machine that others share shows both the same mood.
       stepper.measure_alone(steps.back());
@@ -103,7 +108,8 @@ ExitCode bench_step_command(const BenchStepOptions& options, const RunConfig& co
                  {"peak_host_bytes", peak_resident_bytes()},
                  {"git_hash", build_git_hash()},
                  {"machine", machine_object()}});
-  if (options.noise_pairs > 0) result["bf16_noise_of_g"] = bf16_noise(config, data, options.noise_pairs);
+  if (options.noise_pairs > 0) result["bf16_noise_of_g"] = bf16_noise(config, data, options.noise_pairs, progress);
+  progress.end();
   if (options.deck.json) {
     fmt::print("{}\n", json_text(result));
     return ExitCode::done;

@@ -44,7 +44,9 @@ ExitCode bench_speed_command(const BenchSpeedOptions& options, const RunConfig& 
   Stepper stepper(config, data, placed.engine());
   LaneLog lanes(config, placed.engine());
   std::vector<double> seconds, tokens, losses;
+  Progress progress(config.output.log_every, config.zo.steps, !options.deck.json);
   for (std::uint32_t t = 0; t < config.zo.steps; ++t) {
+    progress.working(fmt::format("step {} of {}", t + 1, config.zo.steps));
     const StepParts step = stepper.step();
     lanes.after_step();
     seconds.push_back(step.wall);
@@ -52,6 +54,7 @@ ExitCode bench_speed_command(const BenchSpeedOptions& options, const RunConfig& 
     losses.push_back(step.loss);
   }
   lanes.close();
+  progress.end();
   const std::size_t first = seconds.size() / 2;
   const std::span<const double> times = std::span(seconds).subspan(first), counts = std::span(tokens).subspan(first);
   const auto [fastest, slowest] = std::ranges::minmax(times);
