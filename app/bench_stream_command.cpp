@@ -61,28 +61,41 @@ ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig
     throw Error(ExitCode::usage,
                 fmt::format("{}: nothing of this model is on disk: it fits {}; lower memory/host budget",
                             options.deck.deck.string(), plan.host_source));
+  if (plan.machine == Machine::device)
+    throw Error(ExitCode::usage,
+                fmt::format("{}: bench stream compares with computing on the host; a device's speed is "
+                            "what bench speed measures",
+                            options.deck.deck.string()));
   TemporaryModel placed(config, model, plan, config.precision.compute);
   Stepper stepper(config, data, placed.engine());
-  for (std::uint32_t i = 0; i < options.warm_up; ++i) stepper.step();
-  const std::uint64_t peak = peak_resident_bytes();  // of the streamed model: the other two are small and come now
-  ShortModel one(config, data, model, 1), two(config, data, model, 2);
+  // Made after the first streamed steps, so that these alone make the peak of memory.
+  std::unique_ptr<ShortModel> one, two;
+  std::uint64_t peak = 0;
 
-  // 2. In turn: the disk, computing alone, the streamed step.
-  const double read_share =
-      static_cast<double>(plan.disk.read) / static_cast<double>(plan.disk.read + plan.disk.written);
+  // 2. In turn: the streamed step, the disk, computing alone.
+  const auto moved = static_cast<double>(plan.disk.read + plan.disk.written);
+  const DiskMix mix{.read_share = static_cast<double>(plan.disk.read) / moved,
+                    .request_bytes = plan.placement.chunks.slot_bytes + page_bytes};
   std::vector<double> disk, block, ends, computing, transfer, steps, ratios;
   LaneLog lanes(config, placed.engine());
   for (std::uint32_t i = 0; i < options.repeats; ++i) {
-    const DiskSpeed speed =
-        measure_disk(config.memory.scratch_folder, {.read_share = read_share}, std::uint64_t{2} << 30, 2.0);
-    const double with_one = one.stepper.step().wall, with_two = two.stepper.step().wall;
+    // Two steps, the second timed: the first has units that were read ahead in the pause before it.
+    stepper.step();
+    lanes.after_step();
     const double step = stepper.step().wall;
     lanes.after_step();
+    if (!one) {
+      peak = peak_resident_bytes();
+      one = std::make_unique<ShortModel>(config, data, model, 1);
+      two = std::make_unique<ShortModel>(config, data, model, 2);
+    }
+    const DiskSpeed speed = measure_disk(config.memory.scratch_folder, mix, std::uint64_t{2} << 30, 2.0);
+    const double with_one = one->stepper.step().wall, with_two = two->stepper.step().wall;
     disk.push_back(speed.bytes_per_s());
     block.push_back(std::max(0.0, with_two - with_one));
     ends.push_back(std::max(0.0, with_one - block.back()));
     computing.push_back(block.back() * static_cast<double>(model.layers) + ends.back());
-    transfer.push_back(static_cast<double>(plan.disk.read + plan.disk.written) / disk.back());
+    transfer.push_back(moved / disk.back());
     steps.push_back(step);
     ratios.push_back(step / std::max(computing.back(), transfer.back()));
     const Json turn{{"turn", i + 1},

@@ -86,7 +86,6 @@ ExitCode bench_step_command(const BenchStepOptions& options, const RunConfig& co
 struct BenchStreamOptions {
   DeckOptions deck;
   std::uint32_t repeats = 5;
-  std::uint32_t warm_up = 1;  // steps of the streamed model before the turns
 };
 /// What `bench stream` measures, and how: its --help.
 extern const char* const bench_stream_text;

@@ -322,9 +322,6 @@ int main(int argc, char** argv) {
   stream_app.add_option("--repeats", stream.repeats, "turns measured")
       ->check(CLI::Range(1U, 1000U))
       ->capture_default_str();
-  stream_app.add_option("--warm-up", stream.warm_up, "steps of the streamed model before the turns")
-      ->check(CLI::Range(1U, 1000U))
-      ->capture_default_str();
   stream_app.add_flag("--json", stream.deck.json, "print JSON: a line a turn, then the result");
   stream_app.callback([&] {
     command = {&stream.deck, [&](const RunConfig& config, Job&) { return bench_stream_command(stream, config); }};

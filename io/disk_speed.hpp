@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "core/chunk_table.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -9,9 +11,9 @@ namespace distzo2 {
 
 /// Requests as a store of chunks makes them (io/block_file.hpp).
 struct DiskMix {
-  double read_share = 0.5;                                    // of the bytes; the rest is written
-  std::size_t request_bytes = (std::size_t{4} << 20) + 4096;  // a slot; rounded up to whole pages
-  int threads = 4;                                            // that help the calling one
+  double read_share = 0.5;                                      // of the bytes; the rest is written
+  std::size_t request_bytes = chunk_target_bytes + page_bytes;  // a slot; rounded up to whole pages
+  int threads = 5;  // that help the calling one: a store has four, and two lanes call it
   bool direct = true;
 };
 
