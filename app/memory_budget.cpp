@@ -110,7 +110,10 @@ Traffic disk_traffic_of_run(const RunConfig& config, const LoadedData& data, con
     passes +=
         dev_evaluations_from(config.zo.steps, evaluation_interval(config), 0) * evaluation_passes(data.dev->examples);
   if (data.test) passes += 2 * evaluation_passes(data.test->examples);
-  return {(steps + passes) * plan.disk.read, plan.disk_bytes + steps * plan.disk.written};
+  // All of it once more for each digest of theta, of the imported and of the final one, and for each model written.
+  const std::uint64_t models = config.model.random() ? 0 : data.dev ? 2 : 1;
+  return {(steps + passes) * plan.disk.read + (2 + models) * plan.disk_bytes,
+          plan.disk_bytes + steps * plan.disk.written};
 }
 
 }  // namespace distzo2

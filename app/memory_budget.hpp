@@ -45,8 +45,9 @@ constexpr int store_callers(int threads) {
   return 2 + threads;
 }
 
-/// Bytes that the disk tier moves in a whole run: steps, evaluations on dev and test sets, and first the import of the
-/// base model into the store.
+/// Bytes that the disk tier moves in a whole run: first the import of the base model into the store, then steps,
+/// evaluations on dev and test sets, digests at start and end, best/ once and final/. A best/ that is written again,
+/// and digests of consistency checks, come on top.
 Traffic disk_traffic_of_run(const RunConfig& config, const LoadedData& data, const MemoryPlan& plan);
 
 }  // namespace distzo2
