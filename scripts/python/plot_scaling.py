@@ -6,7 +6,7 @@ import sys
 
 import figures
 import matplotlib.pyplot as plt
-from matplotlib.ticker import NullLocator, PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
 COLORS = ["#1f5a94", "#c8562b", "#3a8f5c", "#8a5aa8", "#b8901f", "#2f9da6"]
 LANES = {"read": "#8a5aa8", "upload": "#1f5a94", "gather": "#2f9da6", "compute": "#c8562b", "download": "#3a8f5c",
@@ -51,7 +51,9 @@ def draw_rate(axis, study):
     axis.plot(ranks, [first["tokens_per_second"]["median"] * r / first["ranks"] for r in ranks], color=GREY, linewidth=0.9,
               linestyle=(0, (4, 3)), zorder=0, label="in proportion to the ranks")
     axis.set_yscale("log", base=2)
-    axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,.4g}"))
+    axis.yaxis.set_major_locator(MaxNLocator(6))  # a study may span less than a power of two
+    axis.yaxis.set_minor_locator(NullLocator())
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"))
     axis.set_ylabel("tokens/s")
     axis.legend(frameon=False, fontsize=8)
 
