@@ -22,6 +22,9 @@ target_compile_options(distzo2_flags INTERFACE
   $<IF:$<BOOL:${CMAKE_UNITY_BUILD}>,-Wshadow=local;-Wno-subobject-linkage,-Wshadow>
   $<$<BOOL:${DISTZO2_WERROR}>:-Werror>)
 if(DISTZO2_SANITIZE)
-  target_compile_options(distzo2_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  # Without what the address sanitizer sees as well, or no code of ours can do: a quarter of the time of compiling. GCC
+  # takes variables of sanitized code for uninitialised.
+  target_compile_options(distzo2_flags INTERFACE -fsanitize=address,undefined -fno-sanitize=null,object-size,vptr
+    -fno-sanitize-recover=undefined -fno-omit-frame-pointer -Wno-maybe-uninitialized)
   target_link_options(distzo2_flags INTERFACE -fsanitize=address,undefined)
 endif()
