@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/chunk_table.hpp"
 
+#include <xxhash.h>
+
 #include <algorithm>
 
 namespace distzo2 {
@@ -69,6 +71,14 @@ ChunkTable make_chunk_table(const TensorTable& table, Storage storage, std::size
   for (const Chunk& c : result.chunks) result.slot_bytes = std::max(result.slot_bytes, c.bytes);
   result.slot_bytes = (result.slot_bytes + page_bytes - 1) / page_bytes * page_bytes;
   return result;
+}
+
+std::uint64_t chunk_table_digest(const ChunkTable& table) {
+  std::vector<std::uint64_t> words{table.slot_bytes};
+  for (const Chunk& c : table.chunks)
+    words.insert(words.end(), {static_cast<std::uint64_t>(c.block), static_cast<std::uint64_t>(c.first),
+                               static_cast<std::uint64_t>(c.elements), c.offset, c.bytes});
+  return XXH3_64bits(words.data(), words.size() * sizeof(std::uint64_t));
 }
 
 }  // namespace distzo2

@@ -42,4 +42,7 @@ constexpr std::size_t chunk_target_bytes = std::size_t{8} << 20;
 
 ChunkTable make_chunk_table(const TensorTable& table, Storage storage, std::size_t target_bytes = chunk_target_bytes);
 
+/// XXH3-64 of where its chunks lie: equal tables have equal digests, on disk too.
+std::uint64_t chunk_table_digest(const ChunkTable& table);
+
 }  // namespace distzo2

@@ -158,8 +158,18 @@ public:
   /// pending differ between them, each digests all of it as it sees it.
   std::uint64_t shared_digest();
 
-  /// Brings the chunks of each disk unit to one version, the latest among them (they differ after a crash).
+  /// Brings the chunks of each disk unit, and all in memory, to one version, the latest among them: they differ after a
+  /// crash, or where a checkpoint was restored. By all ranks that share units.
   void level_versions();
+
+  // Chunks as they are stored, without the records that are pending: what a checkpoint holds.
+
+  /// A chunk's bytes to memory of that size, checked where they come from a disk; returns its version. Between passes;
+  /// any thread may call.
+  std::uint32_t read_stored(int chunk, std::byte* to) const;
+  /// Before the first record: the chunk's bytes become these, of this version. Null: another rank that has the chunk in
+  /// common with this one has been given them; `imported` ends that. Any thread may call, for a chunk of its own.
+  void restore_chunk(int chunk, const std::byte* image, std::uint32_t version);
 
   UnitPipeline* pipeline() { return pipeline_.get(); }  // null where nothing streams
   /// Whether what streams is read once for the ranks of a node: then each of them takes part in every pass.
@@ -201,6 +211,7 @@ private:
   void count_samples();
   void absorbed_chunks(int begin, int end, std::uint32_t version);
   void replay_chunk(int chunk, std::uint32_t version);
+  void level_memory();
 
   TensorTable table_;
   UpdateRule rule_;

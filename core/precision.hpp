@@ -31,6 +31,9 @@ constexpr std::size_t bytes_of(Storage s) {
 constexpr std::size_t bytes_of(Compute c) {
   return c == Compute::fp32 ? 4 : 2;
 }
+constexpr const char* name_of(Storage s) {
+  return s == Storage::fp32 ? "fp32" : s == Storage::bf16 ? "bf16" : "fp16";
+}
 constexpr const char* name_of(Compute c) {
   return c == Compute::fp32 ? "fp32" : c == Compute::bf16 ? "bf16" : "fp16";
 }

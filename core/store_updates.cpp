@@ -156,6 +156,7 @@ void ParameterStore::replay_chunk(int chunk, std::uint32_t version) {
 }
 
 void ParameterStore::level_versions() {
+  level_memory();
   struct Late {
     int chunk;
     std::uint32_t version;

@@ -14,9 +14,6 @@
 #include <string>
 #include <system_error>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 namespace distzo2 {
 namespace {
 
@@ -29,25 +26,6 @@ constexpr std::int64_t format_version = 2;
 constexpr std::size_t most_header_bytes = 65536;
 constexpr const char* remedy = "free some, or name a folder with more room by the deck's key memory/scratch folder";
 constexpr const char* other_folder = "or name another folder by the deck's key memory/scratch folder";
-
-std::uint64_t digest_of(const ChunkTable& table) {
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  const auto add = [&](std::uint64_t value) { XXH3_64bits_update(&state, &value, sizeof value); };
-  add(table.slot_bytes);
-  for (const Chunk& c : table.chunks) {
-    add(static_cast<std::uint64_t>(c.block));
-    add(static_cast<std::uint64_t>(c.first));
-    add(static_cast<std::uint64_t>(c.elements));
-    add(c.offset);
-    add(c.bytes);
-  }
-  return XXH3_64bits_digest(&state);
-}
-
-const char* storage_name(Storage storage) {
-  return storage == Storage::fp32 ? "fp32" : storage == Storage::bf16 ? "bf16" : "fp16";
-}
 
 std::string hex(std::uint64_t value) {
   return fmt::format("{:016x}", value);
@@ -135,7 +113,7 @@ BlockFile::BlockFile(const fs::path& folder, const ChunkTable& table, Storage st
     : folder_(folder),
       table_(table),
       identity_(options.identity),
-      table_digest_(digest_of(table)),
+      table_digest_(chunk_table_digest(table)),
       store_(identity_ ^ table_digest_),
       made_folder_(make_folder(folder)),
       file_(folder / data_name, table.slot_bytes, options.direct, options.threads + options.callers),
@@ -174,7 +152,7 @@ void BlockFile::create(std::uint64_t slots, Storage storage) {
     if (made_folder_) fs::remove(folder_, ignored);
     throw;
   }
-  const nlohmann::ordered_json header = {{"format", format_version},       {"storage", storage_name(storage)},
+  const nlohmann::ordered_json header = {{"format", format_version},       {"storage", name_of(storage)},
                                          {"identity", hex(identity_)},     {"chunk_table", hex(table_digest_)},
                                          {"chunks", table_.chunks.size()}, {"slot_bytes", table_.slot_bytes}};
   write_file(folder_ / partial_name, header.dump(2) + "\n");
@@ -194,7 +172,7 @@ void BlockFile::check_identity(Storage storage) const try {
   const JsonObject header(json, path.string());
   if (header.integer("format") != format_version)
     header.refuse("format", fmt::format("this program reads format {}", format_version));
-  const std::array<std::array<std::string, 3>, 3> expected{{{"storage", storage_name(storage), "storage precision"},
+  const std::array<std::array<std::string, 3>, 3> expected{{{"storage", name_of(storage), "storage precision"},
                                                             {"identity", hex(identity_), "model or run"},
                                                             {"chunk_table", hex(table_digest_), "shape of model"}}};
   for (const auto& [key, value, what] : expected)
