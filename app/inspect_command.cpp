@@ -3,6 +3,7 @@
 #include "app/loading.hpp"
 #include "app/progress.hpp"
 #include "app/run_folder.hpp"
+#include "app/run_lock.hpp"
 #include "app/run_status.hpp"
 #include "core/engine.hpp"
 #include "core/step.hpp"

@@ -5,6 +5,7 @@
 #include "app/loading.hpp"
 #include "app/progress.hpp"
 #include "app/run_folder.hpp"
+#include "app/run_lock.hpp"
 #include "io/trajectory_file.hpp"
 
 #include <cstdint>

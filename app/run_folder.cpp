@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/run_folder.hpp"
 
+#include "app/run_lock.hpp"
 #include "core/error.hpp"
 #include "io/json_file.hpp"
 #include "io/output_file.hpp"
 #include "io/regular_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <functional>
 #include <map>
 #include <system_error>
-#include <utility>
 
 namespace distzo2 {
 namespace {
@@ -59,14 +56,6 @@ bool holds_something(const RunFolder& folder) {
 
 std::string run_prefix(const fs::path& deck) {
   return deck.stem().string() + "-";
-}
-
-/// A lock on all of a file. It is the opened file's (OFD), not the process's: closing another one lets go of nothing.
-struct flock whole_file() {
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  return lock;
 }
 
 bool holds_run(const fs::path& folder) {
@@ -168,36 +157,12 @@ FoundSummary find_summary(const RunFolder& folder, std::uint64_t steps_done) {
   return summary;
 }
 
-bool is_worked_on(const RunFolder& folder) {
-  const int fd = ::open(folder.lock().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // should it be a pipe
-  if (fd < 0) return false;
-  struct flock lock = whole_file();
-  const bool locked = ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-  ::close(fd);
-  return locked;
-}
-
 void remove_leftovers(const RunFolder& folder) {
   std::error_code error;  // what cannot be seen or removed is in nobody's way
   for (const fs::directory_entry& entry : fs::directory_iterator(folder.path, error))
     for (const fs::path& target : {folder.deck(), folder.metrics(), folder.trajectory(), folder.summary(),
                                    folder.store_record(), folder.final_model(), folder.best_model()})
       if (is_made_beside(target, entry.path().filename().string())) fs::remove_all(entry.path(), error);
-}
-
-RunLock::RunLock(const RunFolder& folder) : fd_(::open(folder.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-  struct flock lock = whole_file();
-  if (fd_ >= 0 && ::fcntl(fd_, F_OFD_SETLK, &lock) == 0) return;
-  const int error = errno;
-  const bool locked = fd_ >= 0 && (error == EAGAIN || error == EACCES);  // as a file system says it
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  if (locked) throw Error(ExitCode::usage, fmt::format("{}: another process works on this run", folder.path.string()));
-  problem_ = fmt::format("{}: cannot be locked ({}): take care that no other process works on this run",
-                         folder.path.string(), std::generic_category().message(error));
-}
-
-RunLock::~RunLock() {
-  if (fd_ >= 0) ::close(fd_);
 }
 
 }  // namespace distzo2

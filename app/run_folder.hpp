@@ -25,7 +25,7 @@ struct RunFolder {
   std::filesystem::path final_model() const { return path / "final"; }
   std::filesystem::path best_model() const { return path / "best"; }
   std::filesystem::path store_record() const { return path / "store.path"; }  // app/store_place.hpp
-  std::filesystem::path lock() const { return path / ".lock"; }               // an empty file, which stays
+  std::filesystem::path lock() const { return path / ".lock"; }               // app/run_lock.hpp; it stays, empty
 };
 
 /// The number that follows this prefix and ends a name, in digits alone; -1 for any other name.
@@ -64,28 +64,8 @@ struct FoundSummary {
 /// Of a run whose trajectory has so many steps: a summary of others is no end of it.
 FoundSummary find_summary(const RunFolder& folder, std::uint64_t steps_done);
 
-/// Whether a process works in this folder now, as far as its lock tells. It is looked at, not taken: a run that starts
-/// at this moment is not disturbed.
-bool is_worked_on(const RunFolder& folder);
-
 /// Removes what a killed process left of files and folders that it was about to put in place. Only for a locked run.
 void remove_leftovers(const RunFolder& folder);
-
-/// One process at a time works in a run folder: Error (usage) where another one does. The system lets go of it however
-/// the process ends. It is a lock on a file, which NFS has for all nodes, where one on a folder is each node's own.
-/// Where there is none to be had, as on some file systems, `problem` says so.
-class RunLock {
-public:
-  explicit RunLock(const RunFolder& folder);
-  ~RunLock();
-  RunLock(const RunLock&) = delete;
-  RunLock& operator=(const RunLock&) = delete;
-  const std::string& problem() const { return problem_; }  // empty: the run is locked
-
-private:
-  int fd_ = -1;
-  std::string problem_;
-};
 
 /// An evaluation as metrics.jsonl and summary.json hold it.
 struct EvaluationResult {

@@ -2,6 +2,7 @@
 #include "app/run_status.hpp"
 
 #include "app/run_config.hpp"
+#include "app/run_lock.hpp"
 #include "core/error.hpp"
 
 #include <fmt/format.h>

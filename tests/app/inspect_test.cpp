@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "app/run_folder.hpp"
+#include "app/run_lock.hpp"
 #include "app/run_status.hpp"
 #include "tests/support/tiny_project.hpp"
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "app/run_folder.hpp"
+#include "app/run_lock.hpp"
 #include "core/error.hpp"
 #include "io/trajectory_file.hpp"
 #include "tests/support/tiny_project.hpp"
