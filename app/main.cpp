@@ -197,10 +197,23 @@ int main(int argc, char** argv) {
   std::string resume;
   CLI::App& train_app = *app.add_subcommand("train", "fine-tune a model as a deck says");
   add_deck(train_app, train.deck);
-  train_app.add_option("--resume", resume, "auto: go on with the run in the deck's or the newest run folder")
-      ->check(CLI::IsMember({"auto"}));
+  CLI::Option& resume_option =
+      *train_app
+           .add_option("--resume", resume,
+                       "auto: go on with the run in the deck's or the newest run folder; STEP: with that run from an "
+                       "earlier step on, the later ones being set aside; PATH: with the run of this folder, or of this "
+                       "checkpoint, from where it is; in another output/folder a new run begins with its steps")
+           ->check(not_empty);
+  train_app
+      .add_option("--change", train.changes,
+                  "let the deck change this key of the run's mathematics from here on: --change \"zo/learning rate\" "
+                  "(repeatable)")
+      ->needs(&resume_option)
+      ->allow_extra_args(false);
   train_app.callback([&] {
     train.resume = !resume.empty();
+    train.resume_step = parse_unsigned(resume);
+    if (train.resume && resume != "auto" && !train.resume_step) train.resume_path = resume;
     command = {&train.deck, [&](const RunConfig& config, Job& job) { return train_command(train, config, job); }, true};
   });
 

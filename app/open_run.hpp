@@ -4,6 +4,7 @@
 #include "app/commands.hpp"
 #include "app/loading.hpp"
 #include "app/progress.hpp"
+#include "app/run_changes.hpp"
 #include "app/run_folder.hpp"
 #include "app/run_lock.hpp"
 #include "io/trajectory_file.hpp"
@@ -21,12 +22,17 @@ namespace distzo2 {
 struct OpenRun {
   std::optional<RunFolder> folder;
   std::unique_ptr<RunLock> lock;
-  std::optional<Trajectory> found;  // none: the run begins at step 0
-  FoundSummary summary;             // on rank 0, where a run was found
+  std::optional<Trajectory> found;    // none: the run begins at step 0
+  std::optional<RunFolder> source;    // the run that `found` is of, where this is to be another one
+  std::uint32_t steps_set_aside = 0;  // of the found run, beyond those of `found`
+  RunChanges changes;                 // of the mathematics, on rank 0
+  FoundSummary summary;               // on rank 0, where a run was found
   std::span<const StepRecord> records_found() const {
     return found ? std::span<const StepRecord>(found->steps) : std::span<const StepRecord>();
   }
   std::uint32_t steps_done() const { return found ? static_cast<std::uint32_t>(found->steps.size()) : 0; }
+  /// Where the found records lie, and what belongs to them.
+  const RunFolder& origin() const { return source ? *source : folder.value(); }
 };
 
 /// The deck as this command means it: with --resume, a run's own deck stands for the folder that it lies in, wherever
@@ -34,7 +40,8 @@ struct OpenRun {
 RunConfig for_resume(const TrainOptions& options, RunConfig config);
 
 /// With --resume the run to go on with, where there is one; says which. Throws Error (usage) where another process
-/// works on it, the deck has other mathematics, a summary stands there without a trajectory, or, without --resume, the
+/// works on it, the deck changes its mathematics unasked, a summary stands there without a trajectory, it has not as
+/// many steps as are asked for, or, without --resume or for a run that is to begin with the steps of another, the
 /// deck's folder holds a run.
 OpenRun find_run(const TrainOptions& options, const RunConfig& config, Progress& progress);
 

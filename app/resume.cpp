@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <optional>
-#include <sstream>
 
 namespace distzo2 {
 namespace {
@@ -16,15 +15,6 @@ std::string text_of(const std::vector<KeyValue>& keys) {
   std::string text;
   for (const KeyValue& k : keys) text += k.key + ": " + k.value + "\n";
   return text;
-}
-
-std::vector<KeyValue> keys_of(const std::string& text) {
-  std::vector<KeyValue> keys;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);)
-    if (const std::size_t colon = line.find(": "); colon != std::string::npos)
-      keys.push_back({line.substr(0, colon), line.substr(colon + 2)});
-  return keys;
 }
 
 [[noreturn]] void refuse_resume(const std::filesystem::path& trajectory, const std::string& what) {
@@ -69,16 +59,6 @@ TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& da
   return h;
 }
 
-void check_same_mathematics(const TrajectoryHeader& was, const RunConfig& config,
-                            const std::filesystem::path& trajectory) {
-  if (was.deck_digest != mathematical_digest(config))
-    refuse_resume(
-        trajectory,
-        fmt::format(
-            "the deck changes its mathematics: {}",
-            fmt::join(mathematical_differences(mathematical_keys(config), keys_of(was.mathematical_keys)), "; ")));
-}
-
 void check_same_decay(const TrajectoryHeader& was, std::uint64_t mask, const std::filesystem::path& trajectory) {
   if (was.decay_mask && *was.decay_mask != mask)
     throw Error(ExitCode::file, fmt::format("{}: decay mask {:016x} in its header; accepted is {:016x}, the mask of "
@@ -87,15 +67,13 @@ void check_same_decay(const TrajectoryHeader& was, std::uint64_t mask, const std
 }
 
 std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& now, const RunConfig& config,
-                           const std::filesystem::path& trajectory) {
-  check_same_mathematics(was, config, trajectory);
+                           const std::filesystem::path& trajectory, std::uint32_t steps, RunChanges& changes) {
   if (was.objective != now.objective)
     refuse_resume(trajectory, "the task's objective is not the one that the run began with");
   if (was.theta0_digest != now.theta0_digest)
     refuse_resume(trajectory,
                   fmt::format("model/{} holds other weights than the run began with", origin_of(config.model)));
-  if (was.data_digest != now.data_digest)
-    refuse_resume(trajectory, "the training examples are not those that the run began with");
+  check_same_examples(was, now.data_digest, trajectory, steps, changes);
   check_same_decay(was, now.decay_mask.value(), trajectory);
   if (was.fingerprint == now.fingerprint) return {};
   return fmt::format(

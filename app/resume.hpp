@@ -4,6 +4,7 @@
 #include "app/loading.hpp"
 #include "app/placed_model.hpp"
 #include "app/progress.hpp"
+#include "app/run_changes.hpp"
 #include "app/run_config.hpp"
 #include "app/run_folder.hpp"
 #include "core/engine.hpp"
@@ -29,19 +30,14 @@ std::uint64_t theta0_digest(const RunConfig& config, PlacedModel& placed, const 
 TrajectoryHeader trajectory_header(const RunConfig& config, const LoadedData& data, const Engine& engine,
                                    std::uint64_t theta0_digest);
 
-/// Throws Error (usage) naming the deck's keys that differ from those that the run `was` began with, where they change
-/// the mathematics.
-void check_same_mathematics(const TrajectoryHeader& was, const RunConfig& config,
-                            const std::filesystem::path& trajectory);
-
 /// Throws Error (file) where the records decayed other parameters than those of `mask` (decay_mask_digest).
 void check_same_decay(const TrajectoryHeader& was, std::uint64_t mask, const std::filesystem::path& trajectory);
 
-/// Throws Error (usage) naming what differs where going on with `was` would change the mathematics: deck keys, weights
-/// or training examples; and as check_same_decay does. Returns a note where only the arithmetic changed, else an empty
-/// text.
+/// Throws Error (usage) naming what differs where going on with `was` after so many steps would change the mathematics
+/// unasked: objective, weights or training examples; and as check_same_decay does. Returns a note where only the
+/// arithmetic changed, else an empty text.
 std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& now, const RunConfig& config,
-                           const std::filesystem::path& trajectory);
+                           const std::filesystem::path& trajectory, std::uint32_t steps, RunChanges& changes);
 
 /// Throws Error (usage) where a recorded evaluation is of other examples than the set of its name now has.
 void check_same_evaluations(const RunFolder& folder, const LoadedData& data);

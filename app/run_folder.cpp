@@ -128,7 +128,8 @@ void check_run_files(const RunFolder& folder) {
   const auto check = [](const fs::path& file) {
     if (std::error_code none; fs::exists(fs::symlink_status(file, none))) expect_regular_file(file);
   };
-  for (const fs::path& file : {folder.deck(), folder.metrics(), folder.trajectory(), folder.summary(), folder.lock()})
+  for (const fs::path& file :
+       {folder.deck(), folder.metrics(), folder.trajectory(), folder.summary(), folder.changes(), folder.lock()})
     check(file);
   try {
     check(folder.store_record());
@@ -157,12 +158,27 @@ FoundSummary find_summary(const RunFolder& folder, std::uint64_t steps_done) {
   return summary;
 }
 
+void remove_numbered_leftovers(const fs::path& folder, const std::string& prefix) {
+  std::vector<fs::path> leftovers;
+  std::error_code none;  // what cannot be seen or removed is in nobody's way
+  for (fs::directory_iterator entry(folder, none), end; !none && entry != end; entry.increment(none)) {
+    const std::string name = entry->path().filename().string();  // ".step-300.partial-17-1"
+    const std::size_t dot = name.find('.', 1);
+    if (dot != std::string::npos && number_after(name.substr(1, dot - 1), prefix) >= 0 &&
+        is_made_beside(folder / name.substr(1, dot - 1), name))
+      leftovers.push_back(entry->path());
+  }
+  for (const fs::path& leftover : leftovers) fs::remove_all(leftover, none);
+}
+
 void remove_leftovers(const RunFolder& folder) {
-  std::error_code error;  // what cannot be seen or removed is in nobody's way
+  std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder.path, error))
     for (const fs::path& target : {folder.deck(), folder.metrics(), folder.trajectory(), folder.summary(),
-                                   folder.store_record(), folder.final_model(), folder.best_model()})
+                                   folder.changes(), folder.store_record(), folder.final_model(), folder.best_model()})
       if (is_made_beside(target, entry.path().filename().string())) fs::remove_all(entry.path(), error);
+  remove_numbered_leftovers(folder.path, RunFolder::set_aside_prefix);
+  remove_numbered_leftovers(folder.checkpoints(), RunFolder::checkpoint_prefix);
 }
 
 }  // namespace distzo2

@@ -24,7 +24,11 @@ struct RunFolder {
   std::filesystem::path summary() const { return path / "summary.json"; }
   std::filesystem::path final_model() const { return path / "final"; }
   std::filesystem::path best_model() const { return path / "best"; }
+  std::filesystem::path changes() const { return path / "changes.jsonl"; }    // app/run_changes.hpp
+  std::filesystem::path checkpoints() const { return path / "checkpoints"; }  // app/run_checkpoints.hpp
   std::filesystem::path store_record() const { return path / "store.path"; }  // app/store_place.hpp
+  static constexpr const char* checkpoint_prefix = "step-";                   // in `checkpoints`, then the step
+  static constexpr const char* set_aside_prefix = "set-aside-";               // then a number: app/set_aside.hpp
   std::filesystem::path lock() const { return path / ".lock"; }               // app/run_lock.hpp; it stays, empty
 };
 
@@ -66,6 +70,8 @@ FoundSummary find_summary(const RunFolder& folder, std::uint64_t steps_done);
 
 /// Removes what a killed process left of files and folders that it was about to put in place. Only for a locked run.
 void remove_leftovers(const RunFolder& folder);
+/// The same of folders of this prefix and a number.
+void remove_numbered_leftovers(const std::filesystem::path& folder, const std::string& prefix);
 
 /// An evaluation as metrics.jsonl and summary.json hold it.
 struct EvaluationResult {
