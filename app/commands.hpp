@@ -26,10 +26,10 @@ struct DeckOptions {
 
 struct TrainOptions {
   DeckOptions deck;
-  bool resume = false;                       // --resume auto, or where that is none of the next two
-  std::optional<std::uint64_t> resume_step;  // --resume STEP
-  std::filesystem::path resume_path;         // --resume PATH: the folder of a run or of a checkpoint
-  std::vector<std::string> changes;          // --change "zo/learning rate": keys that a resume may change
+  bool resume = false;                            // --resume auto, or where that is none of the next two
+  std::optional<std::uint64_t> resume_step = {};  // --resume STEP
+  std::filesystem::path resume_path = {};         // --resume PATH: the folder of a run or of a checkpoint
+  std::vector<std::string> changes = {};          // --change "zo/learning rate": keys that a resume may change
 };
 /// By all ranks of the job.
 ExitCode train_command(const TrainOptions& options, const RunConfig& config, Job& job);

@@ -238,12 +238,14 @@ void read_indices(const WeightSource& weights, const TensorTable& table, const C
 }
 
 void import_weights(ParameterStore& store, const WeightSource& weights, const BlockStorage* disk,
-                    const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+                    const std::function<void(std::uint64_t, std::uint64_t)>& progress,
+                    const std::vector<bool>& restored) {
   std::vector<int> wanted;
   std::uint64_t total = 0, done = 0;
   for (const Unit& unit : store.placement().units)
     for (int c = unit.chunk_begin; c < unit.chunk_end; ++c)
-      if (unit.tier != Tier::disk || !disk->holds(c)) {
+      if ((unit.tier != Tier::disk || !disk->holds(c)) &&
+          (restored.empty() || !restored[static_cast<std::size_t>(c)])) {
         wanted.push_back(c);
         total += store.chunks().chunks[static_cast<std::size_t>(c)].bytes;
       }

@@ -71,11 +71,12 @@ void check_weights(const WeightSource& weights, const TensorTable& table);
 void read_indices(const WeightSource& weights, const TensorTable& table, const Chunk& chunk, std::int64_t first,
                   std::span<float> out);
 
-/// Fills the store, rounded to its storage precision, a chunk a thread at a time; what `disk` holds already is left as
-/// it is. Of parameters that ranks share each fills its part: by all of them. `progress` (bytes done, bytes in all) is
-/// called now and then from the calling thread.
+/// Fills the store, rounded to its storage precision, a chunk a thread at a time; what `disk` holds already, and what
+/// was `restored` where that is given, is left as it is. Of parameters that ranks share each fills its part: by all of
+/// them. `progress` (bytes done, bytes in all) is called now and then from the calling thread.
 void import_weights(ParameterStore& store, const WeightSource& weights, const BlockStorage* disk = nullptr,
-                    const std::function<void(std::uint64_t, std::uint64_t)>& progress = nullptr);
+                    const std::function<void(std::uint64_t, std::uint64_t)>& progress = nullptr,
+                    const std::vector<bool>& restored = {});
 
 /// A model folder's weights in an engine, all resident.
 std::unique_ptr<Engine> load_engine(const std::filesystem::path& folder, const UpdateRule& rule, Compute compute,

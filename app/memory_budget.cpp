@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/memory_budget.hpp"
 
+#include "app/checkpointing.hpp"
 #include "app/step_losses.hpp"
 #include "app/time_left.hpp"
 #include "core/compute_memory.hpp"
@@ -91,6 +92,10 @@ MemoryPlan plan_run(const RunConfig& config, const ModelConfig& model, const Ten
   work.tokens_looked_up = static_cast<std::uint64_t>(work.batch.tokens);
   const auto bytes = [&](const BatchShape& b) { return planned_activation_bytes(model, b, threads); };
   work.host_activations = {{"activations and panels", std::max(bytes(step), bytes(evaluation)), MemoryPlace::host}};
+  if (config.checkpoint.on())
+    work.host_activations.push_back({"chunks on their way to a checkpoint",
+                                     chunk_memory_bytes(make_chunk_table(table, work.storage), checkpoint_threads),
+                                     MemoryPlace::host});
   return plan_memory(table, work, machine_of(config, free_device_bytes.has_value()),
                      memory_budgets(config, sources, free_device_bytes, ranks_of_node));
 }

@@ -36,7 +36,7 @@ void remove_leftover(const MemoryPlan& plan, const fs::path& store) try {
 
 PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
                          const fs::path& store, std::span<const StepRecord> records, const ByteProgress& progress,
-                         NodeMemory* node) {
+                         NodeMemory* node, const Restore& restore) {
   const WeightSource weights = weight_source(config);
   const UpdateRule rule = update_rule(config);
   if (plan.disk_bytes > 0) {
@@ -69,7 +69,10 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
   engine_ =
       std::make_unique<Engine>(model, rule, compute, plan.placement, disk_.get(), UnitPipeline::Options{},
                                EngineDevice{device_.get(), nullptr, plan.batch, config.precision.reproducible}, node);
-  import_weights(engine_->store(), weights, disk_.get(), told_by(progress, "importing the model"));
+  std::vector<bool> restored;
+  if (restore) restored = restore(engine_->store(), disk_.get());
+  if (std::ranges::find(restored, true) != restored.end()) found_chunks_ = advanced_ = true;
+  import_weights(engine_->store(), weights, disk_.get(), told_by(progress, "importing the model"), restored);
   if (disk_) disk_->sync();
   ::malloc_trim(0);  // chunks on their way to the disk are in nobody's plan any more
 }

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,14 +29,16 @@ public:
   /// stands there, chunks that check and that these records led to are kept, the others are made from the base model.
   /// `progress` may be null; on a store that is found it is called from threads of its own, one at a time. `node`:
   /// where all ranks of the node have what is in memory; of them the first has the store, in the same folder.
+  /// `restore`: gives the store what checkpoints hold, of what the disk does not hold in as new a version.
+  using Restore = std::function<std::vector<bool>(ParameterStore& store, const BlockStorage* disk)>;
   PlacedModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
               const std::filesystem::path& store, std::span<const StepRecord> records, const ByteProgress& progress,
-              NodeMemory* node = nullptr);
+              NodeMemory* node = nullptr, const Restore& restore = nullptr);
   PlacedModel(const PlacedModel&) = delete;
   PlacedModel& operator=(const PlacedModel&) = delete;
 
   Engine& engine() { return *engine_; }
-  /// Whether the store held chunks already; and whether with updates: then theta_0 is not at hand.
+  /// Whether chunks were found, in a store or in checkpoints; and whether with updates: then theta_0 is not at hand.
   bool found_chunks() const { return found_chunks_; }
   bool is_advanced() const { return advanced_; }
   const std::filesystem::path& disk_folder() const { return disk_->folder(); }  // of a model that has one

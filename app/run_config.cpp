@@ -128,6 +128,9 @@ void visit_keys(Config& c, Visit&& visit) {
   visit("parallel/threads", c.parallel.threads);
   visit("checkpoint/trajectory sync", c.checkpoint.trajectory_sync_s);
   visit("checkpoint/time limit", c.checkpoint.time_limit_s);
+  visit("checkpoint/every steps", c.checkpoint.every_steps);
+  visit("checkpoint/every minutes", c.checkpoint.every_minutes);
+  visit("checkpoint/keep", c.checkpoint.keep);
   visit("output/folder", c.output.folder);
   visit("output/log every", c.output.log_every);
   visit("output/evaluate every", c.output.evaluate_every);

@@ -120,6 +120,11 @@ struct ParallelSection {
 struct CheckpointSection {
   double trajectory_sync_s = 1.0;      // 0: after every step
   std::optional<double> time_limit_s;  // none: no limit
+  // Between two checkpoints of the parameters; both none: there are none.
+  std::optional<std::uint32_t> every_steps;
+  std::optional<double> every_minutes;
+  std::uint32_t keep = 2;
+  bool on() const { return every_steps || every_minutes; }
 };
 
 /// Every so many steps, or every so many seconds: exactly one of the two is not 0.

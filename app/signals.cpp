@@ -2,14 +2,25 @@
 #include "app/signals.hpp"
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
+#include <ctime>
 
 namespace distzo2 {
 namespace {
 
 // A handler can reach nothing but a global of this type.
 volatile std::sig_atomic_t received_signal = 0;
+std::atomic<std::int64_t> received_at_ns{0};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+
+std::int64_t clock_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
 
 bool ends(int number) {
   return number == SIGINT || number == SIGTERM;
@@ -23,7 +34,9 @@ extern "C" void note_signal(int number) {
     std::raise(number);
     return;
   }
-  if (!ends(received_signal)) received_signal = number;
+  if (ends(received_signal)) return;
+  received_at_ns = clock_ns();
+  received_signal = number;
 }
 
 /// Signals are handled on a stack of their own: oneDNN's generated code keeps data below the stack pointer, which a
@@ -70,6 +83,9 @@ StopSignals::~StopSignals() {
 }
 int StopSignals::received() const {
   return received_signal;
+}
+double StopSignals::seconds_since() const {
+  return 1e-9 * static_cast<double>(clock_ns() - received_at_ns);
 }
 
 }  // namespace distzo2

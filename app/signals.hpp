@@ -24,7 +24,8 @@ public:
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
-  int received() const;  // the signal's number, 0 where none came
+  int received() const;          // the signal's number, 0 where none came
+  double seconds_since() const;  // it was received; of one that came
 };
 
 }  // namespace distzo2

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "app/checkpointing.hpp"
 #include "app/commands.hpp"
 #include "app/lane_log.hpp"
 #include "app/loading.hpp"
@@ -11,6 +12,7 @@
 #include "app/plan_report.hpp"
 #include "app/progress.hpp"
 #include "app/ranks.hpp"
+#include "app/restore_point.hpp"
 #include "app/resume.hpp"
 #include "app/run_evaluations.hpp"
 #include "app/run_messages.hpp"
@@ -73,15 +75,20 @@ std::uint32_t consistency_interval(const RunConfig& config, int ranks, const Mem
 
 /// Applies the records of a resumed run, after theta_0 was evaluated on a set that the run did not have when it began.
 /// False where a stop request ended that: no record is applied then. By all ranks.
-bool catch_up(PlacedModel& placed, const std::vector<StepRecord>& records, RunEvaluations& evaluations,
-              Progress& progress, Communicator& world) {
+bool catch_up(PlacedModel& placed, const RunFiles& files, const RestorePoint& from, RunEvaluations& evaluations,
+              const RunFolder& folder, Progress& progress, Communicator& world) {
+  const std::vector<StepRecord>& records = files.records;
   if (records.empty()) return true;
   // A rank's store may be that of a run before.
   const std::vector<std::uint64_t> advanced = world.gather(std::uint64_t{placed.is_advanced() ? 1U : 0U});
   const bool have_first_theta = std::ranges::count(advanced, 1U) == 0;
   if (have_first_theta && !evaluations.at(0, false)) return false;
   replay(placed.engine(), records);
-  progress.say(fmt::format("resumed  after step {}, by replay", records.size()));
+  // What the run knows of theta here, a second time: costs no pass over what streams.
+  ParameterStore& store = placed.engine().store();
+  if (!files.digests.empty() && files.digests.back().t == records.size() && !store.placement().streams_any())
+    check_replayed(files.digests.back(), store.shared_digest(), folder.trajectory());
+  progress.say(fmt::format("resumed  after step {}, {}", records.size(), from.how(records.size())));
   return true;
 }
 
@@ -203,8 +210,11 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   say_all(progress, stored.notes);
   if (first && plan.placement.streams_any()) say_all(progress, plan_lines(planned, plan));
   if (!of_node.line.empty()) progress.say(of_node.line);
+  RestorePoint from(job, run, plan, config, progress);
   PlacedModel placed(config, model, plan, config.precision.compute, stored.store, run.records_found(),
-                     stop.told_to(progress, world), of_node.window.get());
+                     stop.told_to(progress, world), of_node.window.get(),
+                     from.restore(of_node.sharers, stop.told_to(progress, world)));
+  say_all(progress, from.problems());
   Engine& engine = placed.engine();
   stop.check(world);
 
@@ -231,7 +241,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   TimeLeft time_left(work_of(config, data));
   RunEvaluations evaluations(config, data, folder, engine, files.trajectory.get(), files.metrics, progress, signals,
                              time_left, job);
-  const bool goes_on = catch_up(placed, files.records, evaluations, progress, world);
+  const bool goes_on = catch_up(placed, files, from, evaluations, folder, progress, world);
   world.barrier();
   loading.reset();
   if (of_node.window) of_node.window->set_timeout(config.parallel.timeout_s);
@@ -241,36 +251,41 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   const auto evaluation_point = [&](std::uint32_t t) {
     return evaluations.at(t, false) ? std::nullopt : std::optional(evaluations.stopped_by());
   };
+  std::optional<DigestRecord> last_digest;
+  const auto theta_digest_at = [&](std::uint32_t steps) {
+    if (last_digest && last_digest->t == steps) return last_digest->theta_digest;
+    last_digest = DigestRecord{steps, check_same_theta(job, engine.store(), steps)};
+    if (first) files.trajectory->append(*last_digest);
+    return last_digest->theta_digest;
+  };
   const std::uint32_t interval = consistency_interval(config, world.size(), plan);
   const auto consistency_point = [&](std::uint32_t steps) {
-    if (interval == 0 || steps % interval != 0 || steps == config.zo.steps) return;
-    const std::uint64_t digest = check_same_theta(job, engine.store(), steps);
-    if (first) files.trajectory->append(DigestRecord{steps, digest});
+    if (interval != 0 && steps % interval == 0 && steps != config.zo.steps) theta_digest_at(steps);
   };
+  const bool one_reads = world.broadcast(std::uint64_t{on_disk && of_node.window ? 1U : 0U}) != 0;
+  Checkpointing checkpoints({job, config, folder, engine.store(), files.trajectory.get(), header.theta0_digest,
+                             one_reads, progress, theta_digest_at},
+                            from.newest_step());
   const auto keep_record = [&](const StepRecord& record) {
     if (first)
       files.trajectory->append(record);
     else
       placed.recorded(record);
   };
-  Training training{config,
-                    data,
-                    engine,
-                    world,
-                    grid.layout(),
-                    keep_record,
-                    files.metrics,
-                    progress,
-                    signals,
-                    std::move(files.records),
-                    evaluation_point,
-                    consistency_point,
-                    lanes,
+  Training training{config,           data,
+                    engine,           world,
+                    grid.layout(),    keep_record,
+                    files.metrics,    progress,
+                    signals,          std::move(files.records),
+                    evaluation_point, consistency_point,
+                    checkpoints,      lanes,
                     time_left};
   const StopReason end = goes_on ? train(training) : evaluations.stopped_by();
   if (first) files.trajectory->sync();
   lanes.close();
   placed.sync();
+  if (end != StopReason::finished && goes_on)
+    checkpoints.at_stop(engine.store().next_step(), seconds_to_end(signals, config.checkpoint));
   if (end != StopReason::finished) return stopped(end, training, options, folder);
 
   // 7. The result: theta's digest, its evaluation, the model, the summary.

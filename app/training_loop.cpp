@@ -89,7 +89,9 @@ StopReason train(Training& training) {
 
     // 3. Scalars are all that ranks exchange.
     StepLosses& losses = computed.share;
-    losses.flags |= stop_flags(stop_request(training.signals, training.config.checkpoint));
+    losses.flags |=
+        stop_flags(stop_request(training.signals, training.config.checkpoint, training.checkpoints.estimate_s()));
+    if (training.checkpoints.minutes_are_over()) losses.flags |= checkpoint_due_flag;
     exchange(losses);
 
     // 4. g and c, formed once, in double.
@@ -136,6 +138,7 @@ StopReason train(Training& training) {
     refuse_divergence(watch, training.records.size(), zo.diverged_factor);
     if (const auto stop = stop_reason(losses.flags)) return *stop;
     training.consistency_point(t + 1);
+    training.checkpoints.after_step(t + 1, (losses.flags & checkpoint_due_flag) != 0);
   }
   return StopReason::finished;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "app/checkpointing.hpp"
 #include "app/lane_log.hpp"
 #include "app/loading.hpp"
 #include "app/progress.hpp"
@@ -38,6 +39,7 @@ struct Training {
   std::function<std::optional<StopReason>(std::uint32_t t)> evaluation_point;
   /// Called with theta after so many steps, as it is.
   std::function<void(std::uint32_t steps)> consistency_point;
+  Checkpointing& checkpoints;
   LaneLog& lanes;
   TimeLeft& time_left;
   std::vector<ExchangeCost> exchanges = {};  // of the steps done by this process, on several ranks: grows

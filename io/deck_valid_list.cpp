@@ -229,7 +229,17 @@ void add_rest(ParameterList& deck) {
       .set("time limit", std::string("none"),
            "Wall-clock time since the program's start after which the run ends at a step's end or in an evaluation, "
            "resumable, with exit code 75.",
-           rule({.kind = KeyKind::duration, .words = {"none"}, .max = 1e9, .above_min = true}));
+           rule({.kind = KeyKind::duration, .words = {"none"}, .max = 1e9, .above_min = true}))
+      .set("every steps", std::string("none"),
+           "Steps between two checkpoints of the parameters, which a resume begins with in place of the base model. "
+           "none: the trajectory alone is kept, whose replay takes about a hundredth of the time that its steps took.",
+           rule({.kind = KeyKind::integer, .words = {"none"}, .min = 1, .max = max_u32, .unit = "steps"}))
+      .set("every minutes", std::string("none"), "The same by the clock; both may be given.",
+           rule({.kind = KeyKind::number, .words = {"none"}, .max = 1e6, .above_min = true, .unit = "minutes"}))
+      .set("keep", 2LL,
+           "Checkpoints that stand beside each other; an old one goes once a new one is whole and durable. Each takes "
+           "the bytes of the parameters in `precision/storage`.",
+           rule({.kind = KeyKind::integer, .min = 1, .max = 1000, .unit = "checkpoints"}));
   deck.sublist("output", false, "What a run writes.")
       .set("folder", std::string(), "Folder of the run; left out: runs/<deck>-<NNN> in the current folder.", path())
       .set("log every", std::string("10 s"), "A line of the log every so many steps (10) or so often (10 s).",
