@@ -15,7 +15,7 @@
 namespace distzo2 {
 namespace {
 
-constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t unrestored = std::numeric_limits<std::uint32_t>::max();
 constexpr int reading_threads = 3;
 
 /// The parts of a checkpoint that can be read.
@@ -70,7 +70,7 @@ Restored restore_checkpoint(ParameterStore& store, const BlockStorage* disk, Com
         mine.push_back(c);
         total += table.chunks[static_cast<std::size_t>(c)].bytes;
       }
-  std::vector<std::uint32_t> versions(table.chunks.size(), none), steps(table.chunks.size(), none);
+  std::vector<std::uint32_t> versions(table.chunks.size(), unrestored), steps(table.chunks.size(), unrestored);
   std::vector<bool> on_disk(table.chunks.size(), false);
   for (const Unit& unit : store.placement().units)
     std::fill(on_disk.begin() + unit.chunk_begin, on_disk.begin() + unit.chunk_end, unit.tier == Tier::disk);
@@ -104,16 +104,16 @@ Restored restore_checkpoint(ParameterStore& store, const BlockStorage* disk, Com
   const std::vector<int> counts(static_cast<std::size_t>(sharers.size()), static_cast<int>(versions.size()));
   const std::vector<std::uint32_t> all = sharers.gather(std::span<const std::uint32_t>(versions), counts);
   const std::vector<std::uint32_t> all_steps = sharers.gather(std::span<const std::uint32_t>(steps), counts);
-  std::uint32_t oldest = none;
+  std::uint32_t oldest = unrestored;
   for (std::size_t i = 0; i < versions.size(); ++i)
     for (std::size_t r = 0; r < counts.size(); ++r) {
       const std::uint32_t version = all[r * versions.size() + i];
-      if (version == none) continue;
+      if (version == unrestored) continue;
       if (static_cast<int>(r) != sharers.rank()) store.restore_chunk(static_cast<int>(i), nullptr, version);
       restored.chunks[i] = true;
       oldest = std::min(oldest, all_steps[r * versions.size() + i]);
     }
-  restored.oldest_step = oldest == none ? 0 : oldest;
+  restored.oldest_step = oldest == unrestored ? 0 : oldest;
   return restored;
 }
 

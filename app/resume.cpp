@@ -17,10 +17,6 @@ std::string text_of(const std::vector<KeyValue>& keys) {
   return text;
 }
 
-[[noreturn]] void refuse_resume(const std::filesystem::path& trajectory, const std::string& what) {
-  throw Error(ExitCode::usage, fmt::format("{}: cannot go on with this run: {}", trajectory.string(), what));
-}
-
 /// "folder X" or "shape Y": where the deck's model comes from.
 std::string origin_of(const ModelSection& model) {
   return model.random() ? "shape " + model.shape : "folder " + model.folder.string();

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_bytes = std::size_t{16} << 20;
+constexpr std::size_t most_change_bytes = std::size_t{16} << 20;
 
 // Keys that say what a record's numbers come to.
 constexpr std::array<std::string_view, 16> changeable{"data/sequence length", "data/task",          "data/train",
@@ -48,10 +48,6 @@ bool is_fixed(std::string_view key) {
   return key == fixed_too || std::ranges::find(fixed, key) != fixed.end();
 }
 
-[[noreturn]] void refuse_resume(const fs::path& trajectory, const std::string& what) {
-  throw Error(ExitCode::usage, fmt::format("{}: cannot go on with this run: {}", trajectory.string(), what));
-}
-
 std::vector<KeyValue> keys_of(const std::string& text) {
   std::vector<KeyValue> keys;
   std::istringstream lines(text);
@@ -72,11 +68,15 @@ std::map<std::string, std::string> keys_now(const TrajectoryHeader& was, const s
 
 }  // namespace
 
+void refuse_resume(const fs::path& trajectory, const std::string& what) {
+  throw Error(ExitCode::usage, fmt::format("{}: cannot go on with this run: {}", trajectory.string(), what));
+}
+
 std::vector<RecordedChange> recorded_changes(const fs::path& file, std::uint32_t steps) {
   std::vector<RecordedChange> changes;
   std::error_code none;
   if (!fs::exists(file, none)) return changes;
-  std::istringstream lines(read_text_file(file, most_bytes));
+  std::istringstream lines(read_text_file(file, most_change_bytes));
   std::size_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     const nlohmann::json json = parse_json(line, file.string(), {.max_depth = 2, .first_line = ++number});

@@ -34,6 +34,9 @@ void write_changes(const std::filesystem::path& file, std::span<const RecordedCh
 /// Throws Error (usage) for a name that is no mathematical key of a deck, or one that cannot be changed.
 void check_change_names(std::span<const std::string> names);
 
+/// Throws Error (usage): why the run of this trajectory cannot be gone on with.
+[[noreturn]] void refuse_resume(const std::filesystem::path& trajectory, const std::string& what);
+
 /// What a run is asked to change and what it changed before.
 struct RunChanges {
   std::vector<std::string> names;         // of --change

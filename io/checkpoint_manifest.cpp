@@ -6,11 +6,13 @@
 #include "io/output_file.hpp"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 namespace distzo2 {
 namespace {
@@ -18,10 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t format_version = 1;
-constexpr std::size_t most_bytes = std::size_t{16} << 20;  // a part a rank, about a hundred bytes each
+constexpr std::int64_t manifest_format = 1;
+constexpr std::size_t most_manifest_bytes = std::size_t{16} << 20;  // a part a rank, about a hundred bytes each
 
-std::string hex(std::uint64_t value) {
+std::string digest_text(std::uint64_t value) {
   return fmt::format("{:016x}", value);
 }
 
@@ -43,10 +45,10 @@ std::uint64_t checksum_of(nlohmann::json manifest) {
 
 /// The file's object, its checksum found right.
 nlohmann::json checked_json(const fs::path& path) {
-  nlohmann::json json = read_json_file(path, {.max_bytes = most_bytes, .max_depth = 8});
+  nlohmann::json json = read_json_file(path, {.max_bytes = most_manifest_bytes, .max_depth = 8});
   const JsonObject object(json, path.string());
-  if (object.integer("format") != format_version)
-    object.refuse("format", fmt::format("this program reads format {}", format_version));
+  if (object.integer("format") != manifest_format)
+    object.refuse("format", fmt::format("this program reads format {}", manifest_format));
   if (digest_at(object, "checksum") != checksum_of(json))
     fail(path, "its checksum does not match: the disk has changed it");
   return json;
@@ -66,16 +68,16 @@ void write_manifest(const fs::path& folder, const CheckpointManifest& m) {
     parts.push_back({{"file", part_file_name(p.chunk_begin)},
                      {"chunks", {p.chunk_begin, p.chunk_end}},
                      {"bytes", p.bytes},
-                     {"index", hex(p.index_hash)}});
-  Json json{{"format", format_version},
+                     {"index", digest_text(p.index_hash)}});
+  Json json{{"format", manifest_format},
             {"step", m.step},
-            {"history", hex(m.history)},
-            {"theta0_digest", hex(m.theta0_digest)},
-            {"theta_digest", m.theta_digest ? Json(hex(*m.theta_digest)) : Json()},
+            {"history", digest_text(m.history)},
+            {"theta0_digest", digest_text(m.theta0_digest)},
+            {"theta_digest", m.theta_digest ? Json(digest_text(*m.theta_digest)) : Json()},
             {"storage", name_of(m.storage)},
-            {"chunk_table", hex(m.chunk_table)},
+            {"chunk_table", digest_text(m.chunk_table)},
             {"parts", parts}};
-  json["checksum"] = hex(checksum_of(nlohmann::json(json)));
+  json["checksum"] = digest_text(checksum_of(nlohmann::json(json)));
   write_file(manifest_file(folder), json.dump(2) + "\n");
 }
 
@@ -92,7 +94,8 @@ CheckpointManifest read_manifest(const fs::path& folder, const ChunkTable& table
   if (object.string("storage") != name_of(storage))
     object.refuse("storage", fmt::format("{} was expected: it is of another storage precision", name_of(storage)));
   if (digest_at(object, "chunk_table") != m.chunk_table)
-    object.refuse("chunk_table", fmt::format("{} was expected: it is of another shape of model", hex(m.chunk_table)));
+    object.refuse("chunk_table",
+                  fmt::format("{} was expected: it is of another shape of model", digest_text(m.chunk_table)));
   const auto chunks = static_cast<std::int64_t>(table.chunks.size());
   int next = 0;
   for (const nlohmann::json& entry : object.array("parts")) {

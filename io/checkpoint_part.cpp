@@ -6,13 +6,15 @@
 #include "io/io_pool.hpp"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>
 #include <numeric>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 namespace distzo2 {
 namespace {

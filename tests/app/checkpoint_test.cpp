@@ -30,7 +30,7 @@ const Words every_eight = with(quiet, {"checkpoint/every steps=8"});
 /// Stops after the next step, as its time is over: no clock decides.
 const std::string stops = "checkpoint/time limit=0.001 s";
 
-std::set<std::string> names_in(const fs::path& folder) {
+std::set<std::string> entries_of(const fs::path& folder) {
   std::set<std::string> names;
   std::error_code none;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, none))
@@ -48,8 +48,8 @@ TEST(Checkpoints, are_taken_every_so_many_steps_and_old_ones_go) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   for (const char* step : {"8", "16", "24"})
     EXPECT_NE(line_of(result.out, "checkpoint of step " + std::string(step) + ": "), "") << result.out;
-  EXPECT_EQ(names_in(project.path("run/checkpoints")), (std::set<std::string>{"step-16", "step-24"}));
-  EXPECT_EQ(names_in(project.path("run/checkpoints/step-24")),
+  EXPECT_EQ(entries_of(project.path("run/checkpoints")), (std::set<std::string>{"step-16", "step-24"}));
+  EXPECT_EQ(entries_of(project.path("run/checkpoints/step-24")),
             (std::set<std::string>{"chunks-000000.bin", "manifest.json"}));
   // The parameters in their storage precision, each run of them at a page of its own.
   const auto bytes = manifest(project, "step-24").at("parts").at(0).at("bytes").get<std::uintmax_t>();
@@ -74,13 +74,13 @@ TEST(Checkpoints, change_no_bit) {
 TEST(Checkpoints, as_many_as_the_deck_keeps) {
   const TinyProject project;
   project.trained(with(quiet, {"checkpoint/every steps=5", "checkpoint/keep=1"}));
-  EXPECT_EQ(names_in(project.path("run/checkpoints")), (std::set<std::string>{"step-25"}));
+  EXPECT_EQ(entries_of(project.path("run/checkpoints")), (std::set<std::string>{"step-25"}));
 }
 
 TEST(Checkpoints, by_the_clock_are_taken_after_the_step_at_which_they_are_due) {
   const TinyProject project;
   project.trained(with(quiet, {"checkpoint/every minutes=1e-9", "zo/steps=5"}));
-  EXPECT_EQ(names_in(project.path("run/checkpoints")), (std::set<std::string>{"step-3", "step-4"}));
+  EXPECT_EQ(entries_of(project.path("run/checkpoints")), (std::set<std::string>{"step-3", "step-4"}));
 }
 
 TEST(Checkpoints, are_what_a_resume_begins_with_in_every_precision) {
@@ -166,7 +166,7 @@ TEST(Checkpoints, are_gone_on_with_after_kills_at_any_step) {
     kill_at_bytes(project, train_words("deck.yaml", sets, resume),
                   size_of(project.path("run/trajectory.zoj")) + 64 * 60);
   expect_same_run(project.trained(sets, resume), whole);
-  for (const std::string& name : names_in(project.path("run/checkpoints")))
+  for (const std::string& name : entries_of(project.path("run/checkpoints")))
     EXPECT_EQ(name.find("partial"), std::string::npos);
 }
 
@@ -179,7 +179,7 @@ TEST(Checkpoints, at_a_stop_are_taken_where_the_time_left_allows_it) {
   EXPECT_EQ(late.exit_code, 75) << late.err;
   EXPECT_NE(line_of(late.out, "no checkpoint at this stop: it would take about "), "") << late.out;
   EXPECT_NE(late.out.find("1 step will be replayed"), std::string::npos) << late.out;
-  EXPECT_TRUE(names_in(project.path("run/checkpoints")).empty());
+  EXPECT_TRUE(entries_of(project.path("run/checkpoints")).empty());
   // A signal leaves enough.
   RunningProgram program(train_words("deck.yaml", with(sets, {"zo/steps=100000"}), resume), project.here());
   wait_for_text(program, "tokens/s");
@@ -188,7 +188,7 @@ TEST(Checkpoints, at_a_stop_are_taken_where_the_time_left_allows_it) {
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
   EXPECT_NE(line_of(stopped.out, "checkpoint at this stop: about "), "") << stopped.out;
   const std::string steps = std::to_string(read_trajectory(project.path("run/trajectory.zoj")).steps.size());
-  EXPECT_EQ(names_in(project.path("run/checkpoints")), (std::set<std::string>{"step-" + steps}));
+  EXPECT_EQ(entries_of(project.path("run/checkpoints")), (std::set<std::string>{"step-" + steps}));
   const ProgramResult resumed = project.train(with(sets, {"zo/steps=100000", stops}), resume);
   EXPECT_EQ(resumed.exit_code, 75) << resumed.err;
   EXPECT_EQ(line_of(resumed.out, "resumed  "),
@@ -226,9 +226,9 @@ TEST_F(CheckpointFaults, of_a_full_or_broken_disk_leave_the_run_as_it_is) {
     EXPECT_NE(result.out.find("warning  no checkpoint of step 16: "), std::string::npos) << result.out;
     EXPECT_NE(result.out.find(c.said), std::string::npos) << result.out;
     expect_same_run(project_.summary(), whole);
-    for (const std::string& name : names_in(project_.path("run/checkpoints")))
+    for (const std::string& name : entries_of(project_.path("run/checkpoints")))
       EXPECT_TRUE(name == "step-8" || name == "step-24") << name;
-    EXPECT_TRUE(names_in(project_.path("run/checkpoints")).contains("step-8"));
+    EXPECT_TRUE(entries_of(project_.path("run/checkpoints")).contains("step-8"));
     fs::remove_all(project_.path("run"));
   }
 }
@@ -243,7 +243,7 @@ TEST_F(CheckpointFaults, of_a_process_killed_while_it_writes_one_leave_the_one_b
     const ProgramResult resumed = project_.train(every_eight, resume);
     EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
     expect_same_run(project_.summary(), whole);
-    for (const std::string& name : names_in(project_.path("run/checkpoints")))
+    for (const std::string& name : entries_of(project_.path("run/checkpoints")))
       EXPECT_TRUE(name.starts_with("step-")) << name;
     fs::remove_all(project_.path("run"));
   }

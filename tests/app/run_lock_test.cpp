@@ -14,7 +14,7 @@
 namespace distzo2 {
 namespace {
 
-const std::vector<std::string> one_step{"zo/steps=3", "data/dev=", "data/test=", "checkpoint/time limit=0.001 s"};
+const std::vector<std::string> a_step_a_time{"zo/steps=3", "data/dev=", "data/test=", "checkpoint/time limit=0.001 s"};
 
 TEST(RunLock, names_its_holder_in_words_that_it_reads_again) {
   const LockHolder here = this_process();
@@ -70,11 +70,11 @@ TEST(RunLock, is_empty_after_a_run_and_names_it_meanwhile) {
 
 TEST(RunLock, of_a_process_that_was_killed_is_taken_over) {
   const TinyProject project;
-  ASSERT_EQ(project.train(one_step).exit_code, 75);
+  ASSERT_EQ(project.train(a_step_a_time).exit_code, 75);
   LockHolder dead = this_process();
   dead.started += 1;
   project.write("run/.lock", text_of(dead));
-  const ProgramResult resumed = project.train(one_step, resume);
+  const ProgramResult resumed = project.train(a_step_a_time, resume);
   EXPECT_EQ(resumed.exit_code, 75) << resumed.err;
   EXPECT_NE(resumed.out.find("process " + std::to_string(::getpid()) + " on " + dead.host), std::string::npos);
   EXPECT_NE(resumed.out.find("ended without giving this run up"), std::string::npos) << resumed.out;
@@ -82,21 +82,21 @@ TEST(RunLock, of_a_process_that_was_killed_is_taken_over) {
 
 TEST(RunLock, of_a_process_on_another_machine_is_refused_with_the_remedy) {
   const TinyProject project;
-  ASSERT_EQ(project.train(one_step).exit_code, 75);
+  ASSERT_EQ(project.train(a_step_a_time).exit_code, 75);
   LockHolder other = this_process();
   other.host = "node17";
   other.boot = "another";
   other.job = "slurm 4711";
   project.write("run/.lock", text_of(other));
   const std::string lock = project.path("run/.lock").string();
-  expect_one_line(project.train(one_step, resume), 2,
+  expect_one_line(project.train(a_step_a_time, resume), 2,
                   {"process " + std::to_string(::getpid()) + " on node17 (job slurm 4711)", "remove " + lock});
   EXPECT_EQ(text_of_file(lock), text_of(other));
   // The same job, requeued, and once the file was removed, as it says.
-  EXPECT_EQ(project.train(one_step, resume, {.environment = {"SLURM_JOB_ID=4711"}}).exit_code, 75);
+  EXPECT_EQ(project.train(a_step_a_time, resume, {.environment = {"SLURM_JOB_ID=4711"}}).exit_code, 75);
   project.write("run/.lock", text_of(other));
   std::filesystem::remove(lock);
-  EXPECT_EQ(project.train(one_step, resume).exit_code, 75);
+  EXPECT_EQ(project.train(a_step_a_time, resume).exit_code, 75);
 }
 
 TEST(RunLock, of_a_run_that_works_names_it) {

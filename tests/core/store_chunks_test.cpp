@@ -13,7 +13,7 @@
 namespace distzo2 {
 namespace {
 
-const Tiers resident{"resident", Tier::resident, false, false, 2, 1};
+const Tiers in_memory{"resident", Tier::resident, false, false, 2, 1};
 const Tiers staged{"staged, written back every 8", Tier::host, true, true, 3, 8};
 const Tiers on_disk{"disk, written back every 8", Tier::disk, false, false, 3, 8};
 const Tiers in_groups{"disk in groups, written back every 4", Tier::disk, false, true, 2, 4};
@@ -83,8 +83,8 @@ TEST(StoreChunks, restored_on_any_tier_are_the_same_parameters) {
   for (const UpdateRule& rule : {UpdateRule{5, DirectionKind::gaussian, Storage::fp32, Rounding::stochastic, 1},
                                  UpdateRule{5, DirectionKind::rademacher, Storage::bf16, Rounding::stochastic, 1},
                                  UpdateRule{5, DirectionKind::gaussian, Storage::fp16, Rounding::stochastic, 4}})
-    for (const Tiers* from : {&resident, &on_disk})
-      for (const Tiers* to : {&resident, &staged, &on_disk, &in_groups}) expect_restored(rule, *from, *to);
+    for (const Tiers* from : {&in_memory, &on_disk})
+      for (const Tiers* to : {&in_memory, &staged, &on_disk, &in_groups}) expect_restored(rule, *from, *to);
 }
 
 }  // namespace

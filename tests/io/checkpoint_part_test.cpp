@@ -20,11 +20,11 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Chunks of less than a page, of whole pages and of more.
-const ChunkTable table = table_of({{100, 8192}, {4096, 5000, 12}});
+const ChunkTable five_chunks = table_of({{100, 8192}, {4096, 5000, 12}});
 
 std::uint32_t fill(int chunk, std::byte* to) {
   const auto version = static_cast<std::uint32_t>(chunk % 2);
-  for (std::size_t i = 0; i < table.chunks[static_cast<std::size_t>(chunk)].bytes; ++i)
+  for (std::size_t i = 0; i < five_chunks.chunks[static_cast<std::size_t>(chunk)].bytes; ++i)
     to[i] = pattern(chunk, version, i);
   return version;
 }
@@ -37,9 +37,9 @@ CheckpointManifest write_checkpoint(const fs::path& folder) {
   m.theta0_digest = 11;
   m.theta_digest = 12;
   m.storage = Storage::bf16;
-  m.chunk_table = chunk_table_digest(table);
+  m.chunk_table = chunk_table_digest(five_chunks);
   for (const auto& [begin, end] : {std::pair{0, 3}, {3, 5}})
-    m.parts.push_back(write_checkpoint_part(folder, table, begin, end, fill, 2));
+    m.parts.push_back(write_checkpoint_part(folder, five_chunks, begin, end, fill, 2));
   write_manifest(folder, m);
   return m;
 }
@@ -47,14 +47,14 @@ CheckpointManifest write_checkpoint(const fs::path& folder) {
 /// Whether all of a checkpoint that can be read is as it was written. What is refused counts in `refused`.
 bool is_right(const fs::path& folder, int& refused) {
   try {
-    const CheckpointManifest m = read_manifest(folder, table, Storage::bf16);
+    const CheckpointManifest m = read_manifest(folder, five_chunks, Storage::bf16);
     if (m.step != 7 || m.history != 0x0123456789abcdef || m.theta0_digest != 11 || m.theta_digest != 12) return false;
     for (const CheckpointPart& part : m.parts) try {
-        const CheckpointPartReader reader(folder, part, table);
+        const CheckpointPartReader reader(folder, part, five_chunks);
         for (int c = part.chunk_begin; c < part.chunk_end; ++c) try {
-            std::vector<std::byte> bytes(table.slot_bytes);
+            std::vector<std::byte> bytes(five_chunks.slot_bytes);
             reader.read(c, bytes.data());
-            if (!difference(table, c, reader.version(c), bytes.data()).empty()) return false;
+            if (!difference(five_chunks, c, reader.version(c), bytes.data()).empty()) return false;
           } catch (const Error&) {
             ++refused;
           }
@@ -111,8 +111,8 @@ TEST(CheckpointPart, refuses_what_has_changed_wherever_that_is) {
 TEST(CheckpointPart, says_what_is_wrong) {
   const TemporaryFolder folder;
   const CheckpointManifest m = write_checkpoint(folder.path());
-  const auto read = [&] { read_manifest(folder.path(), table, Storage::bf16); };
-  expect_contains(file_error([&] { read_manifest(folder.path(), table, Storage::fp32); }), "fp32 was expected");
+  const auto read = [&] { read_manifest(folder.path(), five_chunks, Storage::bf16); };
+  expect_contains(file_error([&] { read_manifest(folder.path(), five_chunks, Storage::fp32); }), "fp32 was expected");
   expect_contains(file_error([&] { read_manifest(folder.path(), table_of({{100}}), Storage::bf16); }), "another shape");
   std::string text = file_bytes(folder / "manifest.json");
   text.replace(text.find("\"step\": 7"), 9, "\"step\": 8");
@@ -123,7 +123,7 @@ TEST(CheckpointPart, says_what_is_wrong) {
   fs::remove(folder / "manifest.json");
   expect_contains(file_error(read), "manifest.json");
   fs::resize_file(folder / "chunks-000003.bin", 8192);
-  expect_contains(file_error([&] { CheckpointPartReader(folder.path(), m.parts[1], table); }),
+  expect_contains(file_error([&] { CheckpointPartReader(folder.path(), m.parts[1], five_chunks); }),
                   "has 8192 bytes; 16384 were expected");
 }
 
@@ -136,7 +136,7 @@ TEST(CheckpointPart, refuses_a_manifest_whose_parts_do_not_hold_every_chunk_once
     m.parts.clear();
     for (const auto& [begin, end] : ranges) m.parts.push_back({begin, end, 4096, 0});
     write_manifest(folder.path(), m);
-    expect_contains(file_error([&] { read_manifest(folder.path(), table, Storage::bf16); }), "parts");
+    expect_contains(file_error([&] { read_manifest(folder.path(), five_chunks, Storage::bf16); }), "parts");
   }
 }
 
@@ -146,7 +146,7 @@ TEST(CheckpointPart, ends_with_the_first_error_of_a_chunk) {
     if (chunk == 1) throw Error(ExitCode::file, "this chunk is lost");
     return fill(chunk, to);
   };
-  expect_contains(file_error([&] { write_checkpoint_part(folder.path(), table, 0, 5, failing, 2); }), "is lost");
+  expect_contains(file_error([&] { write_checkpoint_part(folder.path(), five_chunks, 0, 5, failing, 2); }), "is lost");
 }
 
 TEST(CheckpointPart, calls_for_each_chunk_once_on_whatever_threads) {
@@ -154,14 +154,14 @@ TEST(CheckpointPart, calls_for_each_chunk_once_on_whatever_threads) {
   std::iota(chunks.begin(), chunks.end(), 0);
   for (const int threads : {0, 1, 3, 300}) {
     std::vector<std::atomic<int>> calls(chunks.size());
-    for_each_chunk(chunks, table, threads, [&](int c, std::byte* memory) {
+    for_each_chunk(chunks, five_chunks, threads, [&](int c, std::byte* memory) {
       EXPECT_TRUE(page_aligned(memory));
-      std::memset(memory, c, table.slot_bytes);
+      std::memset(memory, c, five_chunks.slot_bytes);
       ++calls[static_cast<std::size_t>(c)];
     });
     for (const std::atomic<int>& n : calls) EXPECT_EQ(n, 1);
   }
-  for_each_chunk({}, table, 3, [](int, std::byte*) { FAIL(); });
+  for_each_chunk({}, five_chunks, 3, [](int, std::byte*) { FAIL(); });
 }
 
 }  // namespace
