@@ -2,6 +2,7 @@
 #include "app/build_info.hpp"
 
 #include "distzo2_version.hpp"
+#include "parallel/nccl_gather.hpp"
 
 #include <fmt/format.h>
 
@@ -25,9 +26,10 @@ std::string build_summary() {
       "Kokkos Kernels  {}\n"
       "Teuchos         {}\n"
       "oneDNN          {}\n"
-      "OpenBLAS        {}\n",
+      "OpenBLAS        {}\n"
+      "NCCL            {}\n",
       version_string, git_hash, build_type, compiler_version, kokkos_version, kokkos_kernels_version, teuchos_version,
-      onednn_version, openblas_version);
+      onednn_version, openblas_version, describe_nccl());
 }
 
 }  // namespace distzo2

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/build_info.hpp"
+#include "core/error.hpp"
+#include "parallel/nccl_gather.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,6 +27,19 @@ TEST(BuildInfo, names_the_libraries_with_a_version) {
     ASSERT_NE(at, std::string::npos) << line;
     std::string const value = summary.substr(at + std::string(line).size(), summary.find('\n', at + 1) - at - 17);
     EXPECT_NE(value.find_first_of("0123456789"), std::string::npos) << line;
+  }
+}
+
+TEST(BuildInfo, says_whether_nccl_is_there) {
+  const std::string line = "\nNCCL            ", summary = build_summary();
+  const std::size_t at = summary.find(line);
+  ASSERT_NE(at, std::string::npos);
+  const std::string value = summary.substr(at + line.size(), summary.find('\n', at + 1) - at - line.size());
+  EXPECT_EQ(value, describe_nccl());
+  if (!built_for_device()) {
+    EXPECT_EQ(value, "not built in");
+    EXPECT_EQ(nccl_version(), "");
+    EXPECT_THROW(make_nccl_id(), Error);
   }
 }
 
