@@ -14,12 +14,13 @@ ExitCode device_command(const DeviceOptions& options) {
   const DeviceInfo device = device_info().value();
   if (options.json)
     fmt::print("{}\n", json_text({{"name", device.name},
+                                  {"bus_id", device.bus_id},
                                   {"driver_cuda", device.driver_cuda},
                                   {"compute_capability", device.compute_capability},
                                   {"free_bytes", device.free_bytes},
                                   {"total_bytes", device.total_bytes}}));
   else
-    fmt::print("{}, compute capability {}, a driver for CUDA {}: {} free of {}\n", device.name,
+    fmt::print("{} at {}, compute capability {}, a driver for CUDA {}: {} free of {}\n", device.name, device.bus_id,
                device.compute_capability, device.driver_cuda, bytes_text(device.free_bytes),
                bytes_text(device.total_bytes));
   return ExitCode::done;

@@ -3,6 +3,7 @@
 #include "app/commands.hpp"
 #include "app/kokkos_tools.hpp"
 #include "app/plan_prediction.hpp"
+#include "app/rank_devices.hpp"
 #include "app/run_config.hpp"
 #include "app/signals.hpp"
 #include "app/standard_streams.hpp"
@@ -163,9 +164,9 @@ ExitCode run(const Command& command) {
     job.emplace(command.trains ? launcher : std::nullopt, report);
     const RunConfig config =
         command.deck == nullptr ? RunConfig{} : read_run_config(command.deck->deck, command.deck->sets);
-    device_info();  // a program for GPUs says in one line that there is none
+    const int device = choose_device(*job, config);
     check_kokkos_tools();
-    const KokkosScope kokkos(thread_count(config.parallel.threads, job->ranks_on_these_cores()));
+    const KokkosScope kokkos(thread_count(config.parallel.threads, job->ranks_on_these_cores()), device);
     if (!command.trains) admit_stop_signals();
     const ExitCode code = command.run(config, *job);
     const ExitCode flush = flushed();

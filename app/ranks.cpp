@@ -85,8 +85,9 @@ std::vector<std::string> rank_lines(Job& job) {
   if (threads.size() == 1) return lines;
   for (std::size_t r = 0; r < threads.size(); ++r) {
     const RankPlace& place = job.places()[r];
-    lines.push_back(fmt::format("rank {:<4}{}, cores {}, NUMA node {}, {} thread{}", r, place.host, place.cores,
-                                place.nodes, threads[r], threads[r] == 1 ? "" : "s"));
+    lines.push_back(fmt::format("rank {:<4}{}, {}{}cores {}, NUMA node {}, {} thread{}{}{}", r, place.host,
+                                place.device, place.device.empty() ? "" : ", ", place.cores, place.nodes, threads[r],
+                                threads[r] == 1 ? "" : "s", place.links.empty() ? "" : "; ", place.links));
   }
   return lines;
 }

@@ -46,7 +46,8 @@ void check_same_model(Job& job, std::uint64_t theta0_digest);
 /// In theta after `step` steps: it names the first block. Returns theta's digest.
 std::uint64_t check_same_theta(Job& job, ParameterStore& store, std::uint32_t step);
 
-/// A line a rank: host, cores, NUMA nodes and threads; none of one rank alone.
+/// A line a rank: host, device, cores, NUMA nodes, threads, and how its device reaches the others; none of one rank
+/// alone.
 std::vector<std::string> rank_lines(Job& job);
 
 }  // namespace distzo2

@@ -125,6 +125,7 @@ void visit_keys(Config& c, Visit&& visit) {
   visit("parallel/shared memory folder", c.parallel.shared_memory_folder);
   visit("parallel/timeout", c.parallel.timeout_s);
   visit("parallel/consistency check every", c.parallel.check_every);
+  visit("parallel/device", c.parallel.device);
   visit("parallel/threads", c.parallel.threads);
   visit("checkpoint/trajectory sync", c.checkpoint.trajectory_sync_s);
   visit("checkpoint/time limit", c.checkpoint.time_limit_s);
@@ -313,7 +314,7 @@ std::vector<KeyValue> keys_of_all_ranks(const RunConfig& config) {
   std::vector<KeyValue> keys;
   visit_keys(config, [&](const std::string& path, const auto& field) {
     const DeckKey& key = deck_key(path);
-    if (!key.is_path() && !path.starts_with("memory/") && path != "parallel/threads")
+    if (!key.is_path() && !path.starts_with("memory/") && path != "parallel/device" && path != "parallel/threads")
       keys.push_back({path, write_field(key, field)});
   });
   return keys;

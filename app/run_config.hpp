@@ -114,6 +114,7 @@ struct ParallelSection {
   std::filesystem::path shared_memory_folder;  // empty: the MPI library's own
   double timeout_s = 0.0;
   std::optional<std::uint32_t> check_every;  // steps; 0: at the end alone; none: as the placement allows
+  std::optional<std::uint32_t> device;       // none: the rank's number on its node, modulo devices
   std::optional<std::uint32_t> threads;      // none: what OpenMP says (OMP_NUM_THREADS, else this rank's cores)
 };
 
@@ -183,8 +184,8 @@ struct KeyValue {
 /// training data are among them, their file names alone (a run may move); model and data have digests of their own.
 std::vector<KeyValue> mathematical_keys(const RunConfig& config);
 
-/// The keys that all ranks of a run must have alike: all but paths, memory and threads, which may be each machine's
-/// own.
+/// The keys that all ranks of a run must have alike: all but paths, memory, device and threads, which may be each
+/// machine's own.
 std::vector<KeyValue> keys_of_all_ranks(const RunConfig& config);
 
 /// XXH3-64 of the mathematical keys and values.

@@ -60,6 +60,7 @@ Json layout_object(const Layout& layout, const std::vector<RankSummary>& ranks, 
     object["ranks"].push_back({{"host", places[r].host},
                                {"cores", places[r].cores},
                                {"numa_nodes", places[r].nodes},
+                               {"device", places[r].device},
                                {"threads", ranks[r].threads},
                                {"peak_host_bytes", ranks[r].peak_host_bytes}});
   return object;

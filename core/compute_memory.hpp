@@ -68,8 +68,18 @@ public:
 /// The device that this process computes on.
 struct DeviceInfo {
   std::string name, compute_capability, driver_cuda;  // "NVIDIA H200", "9.0", "13.0"
+  std::string bus_id, id;                             // "0000:1B:00.0"; what no other device or part of one has
   std::uint64_t free_bytes = 0, total_bytes = 0;
 };
+
+/// Devices that this process sees, and its choice of one, from 0, before anything else is done with it. None in a
+/// program for CPUs.
+int device_count();
+void use_device(int device);
+
+/// What lies between the device that this process computes on and the one at that bus id.
+enum class DeviceLink : std::uint8_t { nvlink, pcie, host, same, unseen };
+DeviceLink device_link(const std::string& bus_id);
 
 /// None in a program for CPUs. In one for CUDA throws Error (usage) where there is no device or driver.
 std::optional<DeviceInfo> device_info();

@@ -15,16 +15,18 @@ constexpr const char *kokkos_tool_variable = "KOKKOS_PROFILE_LIBRARY", *other_to
 #endif
 
 #if KOKKOS_VERSION >= 30700
-inline Kokkos::InitializationSettings kokkos_settings(int threads) {
+inline Kokkos::InitializationSettings kokkos_settings(int threads, int device) {
   Kokkos::InitializationSettings s;
   s.set_num_threads(threads);
+  if (device >= 0) s.set_device_id(device);
   s.set_disable_warnings(true);
   return s;
 }
 #else
-inline Kokkos::InitArguments kokkos_settings(int threads) {
+inline Kokkos::InitArguments kokkos_settings(int threads, int device) {
   Kokkos::InitArguments s;
   s.num_threads = threads;
+  s.device_id = device;
   s.disable_warnings = true;
   return s;
 }

@@ -24,11 +24,11 @@ void prepare_tools() {
 }  // namespace
 
 struct KokkosScope::Up {
-  explicit Up(int threads) : guard(kokkos_settings(threads)) {}
+  Up(int threads, int device) : guard(kokkos_settings(threads, device)) {}
   Kokkos::ScopeGuard guard;
 };
 
-KokkosScope::KokkosScope(int threads) {
+KokkosScope::KokkosScope(int threads, int device) {
   // Kokkos first counts the threads of a region that says nothing: there must not be more than asked for. Its own
   // variable may not say something else.
   ::unsetenv("KOKKOS_NUM_THREADS");
@@ -36,7 +36,7 @@ KokkosScope::KokkosScope(int threads) {
   omp_set_num_threads(threads);
 #endif
   prepare_tools();
-  up_ = std::make_unique<Up>(threads);
+  up_ = std::make_unique<Up>(threads, device);
 }
 
 KokkosScope::~KokkosScope() = default;

@@ -5,10 +5,11 @@
 
 namespace distzo2 {
 
-/// Kokkos up for the life of this object, on so many host threads (1 to max_host_threads), without warnings on stderr.
+/// Kokkos up for the life of this object, on so many host threads (1 to max_host_threads) and on this device where
+/// there are any (-1: the first), without warnings on stderr.
 class KokkosScope {
 public:
-  explicit KokkosScope(int threads);
+  explicit KokkosScope(int threads, int device = -1);
   ~KokkosScope();
   KokkosScope(const KokkosScope&) = delete;
   KokkosScope& operator=(const KokkosScope&) = delete;

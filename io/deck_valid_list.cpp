@@ -219,6 +219,10 @@ void add_rest(ParameterList& deck) {
            "Steps between two comparisons of the parameters of all ranks, by digest; a difference ends the run with "
            "exit code 5. auto: 1000 where no parameter streams; 0: at the run's end alone, as always there.",
            rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 0, .max = max_u32, .unit = "steps"}))
+      .set("device", std::string("auto"),
+           "In a program for GPUs, which of those that a rank sees it computes on, from 0; auto: the rank's number on "
+           "its node modulo their number, and two ranks on one are refused.",
+           rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 0, .max = 1023}))
       .set("threads", std::string("auto"),
            "Threads of each rank; auto: OMP_NUM_THREADS, else every core it may use, divided by the ranks that may use "
            "the same.",

@@ -21,9 +21,10 @@ Job::Job(const std::optional<Launcher>& launcher, std::function<void(const std::
   const std::vector<std::string> hosts = ranks.gather(mine.host);
   const std::vector<std::string> cores = ranks.gather(mine.cores);
   const std::vector<std::string> nodes = ranks.gather(mine.nodes);
-  for (std::size_t r = 0; r < hosts.size(); ++r) places_.push_back({hosts[r], cores[r], nodes[r]});
+  for (std::size_t r = 0; r < hosts.size(); ++r) places_.push_back({hosts[r], cores[r], nodes[r], {}, {}, {}});
   Communicator node = ranks.split_by_node();
   ranks_of_node_ = node.size();
+  rank_of_node_ = node.rank();
   ranks_on_these_cores_ = static_cast<int>(std::ranges::count(node.gather(mine.cores), mine.cores));
   const auto say_last = [this, say = std::move(say)](const std::string& message) {
     {
@@ -37,6 +38,19 @@ Job::Job(const std::optional<Launcher>& launcher, std::function<void(const std::
   };
   heartbeat_.emplace(ranks.duplicate(), hosts, say_last, abort_job);
   ranks.observed_by(&*heartbeat_);
+}
+
+void Job::share_device(const std::string& device, const std::string& id) {
+  const std::vector<std::string> devices = world().gather(device), ids = world().gather(id);
+  for (std::size_t r = 0; r < places_.size(); ++r) {
+    places_[r].device = devices[r];
+    places_[r].device_id = ids[r];
+  }
+}
+
+void Job::share_links(const std::string& links) {
+  const std::vector<std::string> all = world().gather(links);
+  for (std::size_t r = 0; r < places_.size(); ++r) places_[r].links = all[r];
 }
 
 void Job::set_before_message(std::function<void()> call) {

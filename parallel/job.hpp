@@ -28,6 +28,10 @@ public:
   const RankPlace& place() const { return places_[static_cast<std::size_t>(rank_)]; }  // of this rank
   const std::vector<RankPlace>& places() const { return places_; }                     // of all
   int ranks_of_node() const { return ranks_of_node_; }
+  int rank_of_node() const { return rank_of_node_; }
+  /// This rank's device, and what lies between it and those of others, into the places of all. By all ranks.
+  void share_device(const std::string& device, const std::string& id);
+  void share_links(const std::string& links);
   /// Of this rank's node, with itself: those that may use the same cores as this one.
   int ranks_on_these_cores() const { return ranks_on_these_cores_; }
 
@@ -67,7 +71,7 @@ private:
   MpiSession session_;
   int rank_ = 0;
   std::vector<RankPlace> places_;
-  int ranks_of_node_ = 1, ranks_on_these_cores_ = 1;
+  int ranks_of_node_ = 1, rank_of_node_ = 0, ranks_on_these_cores_ = 1;
   std::optional<Heartbeat> heartbeat_;
 };
 

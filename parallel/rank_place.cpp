@@ -25,7 +25,7 @@ std::string list_of(const hwloc_bitmap_s* bitmap) {
 }  // namespace
 
 RankPlace this_place() {
-  RankPlace place{"unknown", "unknown", "unknown"};
+  RankPlace place{"unknown", "unknown", "unknown", {}, {}, {}};
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0) place.host = host.data();
   hwloc_topology_t made = nullptr;
