@@ -18,7 +18,7 @@ struct BlockStorage {
   /// chunk c to image + (chunk c's offset - chunk begin's offset).
   virtual void read(int begin, int end, std::byte* image) = 0;
 
-  /// Bytes [offset, offset + to.size()) of one chunk (rows of an embedding), unchecked.
+  /// Bytes [offset, offset + to.size()) of one chunk (rows of an embedding), checked as well.
   virtual void read_part(int chunk, std::size_t offset, std::span<std::byte> to) = 0;
 
   /// The next version of chunks [begin, end) of one block, from their place in the block's image as above. `version` is

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 namespace distzo2 {
@@ -16,6 +17,10 @@ namespace {
 constexpr std::uint64_t most_unsynced_bytes = std::uint64_t{256} << 20;
 
 }  // namespace
+
+void fail_check(const std::string& chunk) {
+  throw Error(ExitCode::file, chunk + ": its checksum does not match: the disk has lost or changed it");
+}
 
 void BlockFile::check_range(int begin, int end) const {
   if (begin < 0 || begin > end || end > std::ssize(entries_) ||
@@ -55,8 +60,7 @@ void BlockFile::read(int begin, int end, std::byte* image) {
     const Entry entry = held(chunk);
     const std::uint64_t hash =
         file_.read(static_cast<std::uint64_t>(entry.slot), c.bytes, image + (c.offset - chunk_at(begin).offset));
-    if (hash != entry.hash)
-      throw Error(ExitCode::file, describe(chunk) + ": its checksum does not match: the disk has lost or changed it");
+    if (hash != entry.hash) fail_check(describe(chunk));
   });
 }
 
@@ -64,7 +68,9 @@ void BlockFile::read_part(int chunk, std::size_t offset, std::span<std::byte> to
   check_range(chunk, chunk + 1);
   if (offset > chunk_at(chunk).bytes || to.size() > chunk_at(chunk).bytes - offset)
     throw Error(ExitCode::internal, describe(chunk) + " is read beyond its end");
-  file_.read_part(static_cast<std::uint64_t>(held(chunk).slot), offset, to);
+  const Entry entry = held(chunk);
+  const std::optional<SlotHeader> header = file_.read_part(static_cast<std::uint64_t>(entry.slot), offset, to);
+  if (!header || header->payload_hash != entry.hash) fail_check(describe(chunk));
 }
 
 void BlockFile::write(int begin, int end, const std::byte* image, std::uint32_t version) {

@@ -39,6 +39,9 @@ struct BlockFileOptions {
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;
 };
 
+/// Throws Error (file): this chunk, as a message names it, is not what was written.
+[[noreturn]] void fail_check(const std::string& chunk);
+
 /// Chunks in a folder on a disk, copy on write: `chunks.bin` holds slots of one chunk each with its header (design
 /// section 3), `store.json` says what they are of. A slot whose chunk has been written anew is used again only once
 /// the new one is durable. One process at a time; its folder holds nothing else that it would touch.

@@ -6,6 +6,8 @@
 #include "io/block_file.hpp"
 #include "io/slot_file.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -32,7 +34,10 @@ public:
     throw Error(ExitCode::internal, "a rank reads a unit from the store of another");
   }
   void read_part(int chunk, std::size_t offset, std::span<std::byte> to) override {
-    rows_.read_part(chunks_->await_place(chunk, version(chunk)), offset, to);
+    const std::uint32_t wanted = version(chunk);
+    const std::optional<SlotHeader> header = rows_.read_part(chunks_->await_place(chunk, wanted), offset, to);
+    if (!header || header->chunk != static_cast<std::uint32_t>(chunk) || header->version < wanted)
+      fail_check(fmt::format("{}: chunk {}", rows_.file().path().string(), chunk));
   }
   void write(int begin, int end, const std::byte*, std::uint32_t version) override {
     std::fill(versions_.begin() + begin, versions_.begin() + end, version);

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "tests/support/store_on_disk.hpp"
 
@@ -44,6 +45,28 @@ TEST_F(Faults, of_calls_that_move_less_than_asked_are_none) {
     EXPECT_EQ(project_.trained(sets_, {}, with_fault(fault)).at("theta_digest"), whole_.at("theta_digest"));
     fs::remove_all(project_.path("run"));
   }
+}
+
+TEST_F(Faults, of_any_bit_that_is_read_are_found) {
+  if (!can_preload) return;
+  const auto is_found = [&](int call) {
+    SCOPED_TRACE(call);
+    const ProgramResult result =
+        project_.train(sets_, {}, with_fault("preadv chunks.bin " + std::to_string(call) + " flip"));
+    if (result.exit_code == 0)  // there was no such call
+      EXPECT_EQ(project_.summary("run").at("theta_digest"), whole_.at("theta_digest"));
+    else
+      expect_one_line(result, 3, {"scratch/", "chunks.bin: chunk", "its checksum does not match"});
+    for (const char* folder : {"run", "scratch"}) fs::remove_all(project_.path(folder));
+    return result.exit_code != 0;
+  };
+  int last = 0, beyond = 1;  // the last read, that of a digest after all steps, is found too
+  while (is_found(beyond)) last = std::exchange(beyond, 2 * beyond);
+  while (beyond - last > 1) {
+    const int middle = (last + beyond) / 2;
+    (is_found(middle) ? last : beyond) = middle;
+  }
+  EXPECT_GT(last, 20);
 }
 
 TEST_F(Faults, an_import_that_was_killed_goes_on_with_the_chunk_that_is_missing) {

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Sizes of whole pages, odd ones, one beyond a bounce buffer of 1 MiB, and one of less than a page.
+/// Sizes of whole pages, odd ones, one beyond bounce buffers of 256 KiB, and one of less than a page.
 const ChunkTable odd_table = table_of({{8192, 4096, 12288}, {5000, 4097, 1500000, 1, 4095}, {100}});
 
 std::unique_ptr<BlockFile> open_store(const fs::path& folder, const ChunkTable& table, BlockFileOptions options = {}) {
@@ -119,6 +119,43 @@ TEST(BlockFile, reads_parts_of_a_chunk) {
   }
   std::vector<std::byte> beyond(11);
   EXPECT_THROW(store->read_part(5, 1499990, beyond), Error);
+}
+
+TEST(BlockFile, checks_the_parts_of_a_chunk_that_are_read_alone) {
+  const TemporaryFolder folder;
+  const auto store = open_store(folder / "store", odd_table);
+  write_block(*store, odd_table, 1, 2);
+  store->sync();
+  const Image chunk = image_of(odd_table, 5, 6, 2);  // 1,500,000 bytes
+  const std::uint64_t payload = place_of(folder / "store", chunk.data, 8192);
+  damage(folder / "store", payload + 700000, "\x01?");
+  const auto read = [&](std::size_t offset, std::size_t bytes) {
+    std::vector<std::byte> part(bytes);
+    store->read_part(5, offset, part);
+    for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(part[i], pattern(5, 2, offset + i)) << offset;
+  };
+  read(0, 690000);  // what is far from the damage is whole
+  read(710000, 790000);
+  for (const std::size_t offset : {std::size_t{699999}, std::size_t{700001}, std::size_t{700100}})
+    expect_contains(file_error([&] { read(offset, 2); }),
+                    "chunks.bin: chunk 5 (block 1, rows 0 to 1500000 of its matrix 0): its checksum does not match");
+  damage(folder / "store", payload - 4096 + 64 + 1, "\x01?");  // in the hash of the first part
+  expect_contains(file_error([&] { read(1400000, 2); }), "its checksum does not match");
+}
+
+TEST(BlockFile, finds_that_a_whole_but_older_chunk_stands_where_a_newer_was_written) {
+  const TemporaryFolder folder;
+  const ChunkTable table = table_of({{8192}});
+  const auto store = open_store(folder / "store", table);
+  const Image older = image_of(table, 0, 1, 0), newer = image_of(table, 0, 1, 1);
+  write_block(*store, table, 0, 0);
+  write_block(*store, table, 0, 1);
+  store->sync();
+  const auto slot_of = [&](const Image& image) { return place_of(folder / "store", image.data, 8192) - 4096; };
+  const std::string slot = file_bytes(folder / "store/chunks.bin").substr(slot_of(older), 4096 + 8192);
+  damage(folder / "store", slot_of(newer), slot);
+  std::vector<std::byte> part(10);
+  expect_contains(file_error([&] { store->read_part(0, 0, part); }), "its checksum does not match");
 }
 
 TEST(BlockFile, is_found_again_with_the_versions_that_it_had) {
@@ -251,9 +288,10 @@ TEST(BlockFile, says_what_to_do_about_a_header_that_is_damaged) {
   const TemporaryFolder folder;
   const ChunkTable table = table_of({{4096}});
   { open_store(folder / "store", table); }
-  for (const char* text : {"", "{", "[]", "{}", R"({"format": "2"})", R"({"format": 2})", R"({"format": 1})"}) {
+  for (const char* text : {"", "{", "[]", "{}", R"({"format": "2"})", R"({"format": 3})", R"({"format": 2})"}) {
     std::ofstream(folder / "store/store.json") << text;
     const std::string message = file_error([&] { open_store(folder / "store", table); });
+    if (std::string(text).ends_with("2}")) expect_contains(message, "this program reads format 3");
     expect_contains(message, "store/store.json: ");
     expect_contains(message, "; remove " + (folder / "store").string() + ", of which nothing is lost");
   }
@@ -350,6 +388,10 @@ TEST(BlockFile, leaves_files_of_others_of_its_names_alone) {
   folder.write("store/chunks.bin", std::string(8192, '\0'));  // of a creation that was killed
   EXPECT_TRUE(BlockFile::stands_in(folder / "store"));
   write_block(*open_store(folder / "store", table), table, 0, 1);
+  for (const char* start : {"DZOSLOT2", "DZOSLOT3"}) {  // a store's too that another version of this program made
+    folder.write("old/chunks.bin", start + std::string(8184, 'x'));
+    EXPECT_TRUE(BlockFile::stands_in(folder / "old"));
+  }
   damage(folder / "store", 0, "damaged");  // it still has its header
   EXPECT_TRUE(BlockFile::stands_in(folder / "store"));
   BlockFile::remove_files(folder / "store");

@@ -5,6 +5,7 @@
 #include "core/node_chunks.hpp"
 #include "io/block_file.hpp"
 #include "tests/io/chunk_fixture.hpp"
+#include "tests/io/expect_error.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/thread_node.hpp"
 
@@ -12,6 +13,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -116,6 +118,12 @@ TEST(DiskStore, tells_the_other_ranks_what_a_store_that_is_found_holds) {
     EXPECT_EQ(store->version(2), 7U);
     EXPECT_EQ(difference_of(*store, 2, 7), "");
   }
+  {  // and each of them checks the rows that it reads
+    std::fstream file(folder / "store/chunks.bin", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(4096 + 100);  // chunk 2 lies in the first slot
+    file.put('?');
+  }
+  for (const auto& store : stores) expect_contains(file_error([&] { difference_of(*store, 2, 7); }), "chunk 2");
   std::vector<std::byte> image(12288);
   EXPECT_THROW(stores[1]->read(2, 3, image.data()), Error);  // units come from the first rank
   stores[1]->remove();

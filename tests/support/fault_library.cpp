@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Preloaded into the program (LD_PRELOAD): makes a disk fail where DISTZO2_TEST_FAULT says, "pwritev chunks.bin 7 28":
 // from the 7th call of pwritev on a file of this name on, each fails with errno 28. In place of the number: `kill` ends
-// the process before that call, `short` and `interrupt` let it move half of the bytes or none, that one time, `term`
-// sends SIGTERM first, that one time, `sleep` takes 3.5 s first, that one time, and `fill` first takes all that is free
-// on the disk, that one time, for the file that DISTZO2_TEST_BALLAST names. Several faults are parted by semicolons.
+// the process before that call, `short` and `interrupt` let it move half of the bytes or none, that one time, `flip`
+// changes the first bit of what that one call has read, `term` sends SIGTERM first, that one time, `sleep` takes 3.5 s
+// first, that one time, and `fill` first takes all that is free on the disk, that one time, for the file that
+// DISTZO2_TEST_BALLAST names. Several faults are parted by semicolons.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/uio.h>
@@ -89,6 +90,11 @@ ssize_t transfer(const char* call, int fd, const iovec* parts, int count, off_t 
   const auto real = reinterpret_cast<Transfer>(::dlsym(RTLD_NEXT, call));
   const std::string what = fault_of(call, fd);
   if (what.empty()) return real(fd, parts, count, offset);
+  if (what == "flip") {
+    const ssize_t moved = real(fd, parts, count, offset);
+    if (moved > 0) *static_cast<unsigned char*>(parts[0].iov_base) ^= 1U;
+    return moved;
+  }
   if (what != "short") return fail(what);
   iovec half = parts[0];
   half.iov_len = half.iov_len / 2 / 4096 * 4096;
