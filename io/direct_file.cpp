@@ -114,11 +114,12 @@ void DirectFile::allocate(std::uint64_t bytes, const char* remedy) {
 void DirectFile::transfer(Way way, std::uint64_t offset, std::span<iovec> parts) {
   const char* const what = way == Way::read ? "cannot be read" : "cannot be written";
   while (!parts.empty()) {
+    const bool was_direct = direct();  // another thread may clear it while this one's call is under way
     const ssize_t n = way == Way::read
                           ? ::preadv(fd_, parts.data(), static_cast<int>(parts.size()), static_cast<off_t>(offset))
                           : ::pwritev(fd_, parts.data(), static_cast<int>(parts.size()), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EINVAL && direct()) {
+    if (n < 0 && errno == EINVAL && was_direct) {
       // Some file systems accept the flag and refuse the transfer.
       const int flags = ::fcntl(fd_, F_GETFL);
       if (flags < 0 || ::fcntl(fd_, F_SETFL, flags & ~O_DIRECT) != 0) fail(path_, what, EINVAL);
@@ -128,7 +129,7 @@ void DirectFile::transfer(Way way, std::uint64_t offset, std::span<iovec> parts)
     if (n < 0) fail(path_, what, errno);
     auto moved = static_cast<std::size_t>(n);
     // A direct transfer cut short goes on at a whole page.
-    if (direct() && moved < bytes_in(parts)) moved -= moved % page_bytes;
+    if (was_direct && moved < bytes_in(parts)) moved -= moved % page_bytes;
     if (moved == 0)
       throw Error(ExitCode::file, fmt::format("{}: {} at byte {}: {} bytes are missing there, the file has {}",
                                               path_.string(), what, offset, bytes_in(parts), size()));

@@ -69,6 +69,14 @@ TEST_F(Faults, of_any_bit_that_is_read_are_found) {
   EXPECT_GT(last, 20);
 }
 
+TEST_F(Faults, of_a_file_system_that_refuses_direct_transfers_are_none) {
+  if (!can_preload) return;
+  take_three_steps();  // the headers of the store that they leave are read by several threads at once
+  const ProgramResult result = project_.train(sets_, {"--resume", "auto"}, with_fault("preadv chunks.bin 1 buffered"));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(project_.summary("run").at("theta_digest"), whole_.at("theta_digest"));
+}
+
 TEST_F(Faults, an_import_that_was_killed_goes_on_with_the_chunk_that_is_missing) {
   if (!can_preload) return;
   EXPECT_EQ(project_.train(sets_, {}, with_fault("pwritev chunks.bin 6 kill")).signal, SIGKILL);

@@ -2,9 +2,10 @@
 // Preloaded into the program (LD_PRELOAD): makes a disk fail where DISTZO2_TEST_FAULT says, "pwritev chunks.bin 7 28":
 // from the 7th call of pwritev on a file of this name on, each fails with errno 28. In place of the number: `kill` ends
 // the process before that call, `short` and `interrupt` let it move half of the bytes or none, that one time, `flip`
-// changes the first bit of what that one call has read, `term` sends SIGTERM first, that one time, `sleep` takes 3.5 s
-// first, that one time, and `fill` first takes all that is free on the disk, that one time, for the file that
-// DISTZO2_TEST_BALLAST names. Several faults are parted by semicolons.
+// changes the first bit of what that one call has read, `buffered` refuses direct transfers from that call on, the
+// first of them once a second one is under way, and the others once the file is buffered, `term` sends SIGTERM first,
+// that one time, `sleep` takes 3.5 s first, that one time, and `fill` first takes all that is free on the disk, that
+// one time, for the file that DISTZO2_TEST_BALLAST names. Several faults are parted by semicolons.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/uio.h>
@@ -62,7 +63,8 @@ std::string fault_of(const char* call, int fd) {
     if (::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, PATH_MAX) < 0) continue;
     if (std::string(path).find("/" + fault.file) == std::string::npos) continue;
     const long n = ++fault.calls;
-    const bool once = std::isdigit(static_cast<unsigned char>(fault.what[0])) == 0;  // `kill` has but one time anyway
+    const bool once = fault.what != "buffered" &&
+                      std::isdigit(static_cast<unsigned char>(fault.what[0])) == 0;  // `kill` has but one time anyway
     if (n < fault.first || (once && n > fault.first)) continue;
     if (fault.what == "kill") ::kill(::getpid(), SIGKILL);
     if (fault.what == "term") {
@@ -84,6 +86,18 @@ int fail(const std::string& what) {
   return -1;
 }
 
+/// Two threads have begun a direct transfer before either is refused, as on file systems that open files for direct
+/// transfers and then refuse them.
+bool refuses_direct(int fd) {
+  static std::atomic<int> under_way{0};
+  const auto is_direct = [&] { return (::fcntl(fd, F_GETFL) & O_DIRECT) != 0; };
+  if (!is_direct()) return false;
+  const bool first = under_way++ == 0;
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while ((first ? under_way < 2 : is_direct()) && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  return true;
+}
+
 using Transfer = ssize_t (*)(int, const iovec*, int, off_t);
 
 ssize_t transfer(const char* call, int fd, const iovec* parts, int count, off_t offset) {
@@ -95,6 +109,7 @@ ssize_t transfer(const char* call, int fd, const iovec* parts, int count, off_t 
     if (moved > 0) *static_cast<unsigned char*>(parts[0].iov_base) ^= 1U;
     return moved;
   }
+  if (what == "buffered") return refuses_direct(fd) ? fail(std::to_string(EINVAL)) : real(fd, parts, count, offset);
   if (what != "short") return fail(what);
   iovec half = parts[0];
   half.iov_len = half.iov_len / 2 / 4096 * 4096;
