@@ -26,23 +26,18 @@ std::function<void(std::uint64_t, std::uint64_t)> told_by(const ByteProgress& pr
   return [=](std::uint64_t done, std::uint64_t total) { progress(what, done, total); };
 }
 
-/// What a model that was not placed had already put there. An error is under way.
-void remove_leftover(const MemoryPlan& plan, const fs::path& store) try {
-  if (plan.disk_bytes > 0) BlockFile::remove_files(store);
-} catch (const Error&) {  // it is in the way of nobody
-}
-
 }  // namespace
 
 PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
                          const fs::path& store, std::span<const StepRecord> records, const ByteProgress& progress,
-                         NodeMemory* node, const Restore& restore) {
+                         NodeMemory* node, const Restore& restore, bool temporary) {
   const WeightSource weights = weight_source(config);
   const UpdateRule rule = update_rule(config);
   if (plan.disk_bytes > 0) {
     BlockFileOptions options;
     options.identity = weights.identity();
     options.spare_slots = plan.spare_slots;
+    options.temporary = temporary;
     options.callers = store_callers(host_concurrency());
     options.covered = static_cast<std::uint32_t>(records.size());
     if (node == nullptr || node->owner() == 0) histories_ = update_histories(records);
@@ -102,11 +97,6 @@ void PlacedModel::close() {
   disk_.reset();
 }
 
-void PlacedModel::remove_store() {
-  engine_.reset();
-  if (disk_) disk_->remove();
-}
-
 TemporaryModel::TemporaryModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan,
                                Compute compute, Progress* progress) {
   if (plan.disk_bytes > 0 && config.memory.scratch_folder.empty())
@@ -115,19 +105,8 @@ TemporaryModel::TemporaryModel(const RunConfig& config, const ModelConfig& model
                                              bytes_text(plan.disk_bytes)));
   check_scratch_place(config);
   const fs::path store = config.memory.scratch_folder / fmt::format("distzo2-{}", ::getpid());
-  try {
-    placed_.emplace(config, model, plan, compute, store, std::span<const StepRecord>(), shown_by(progress));
-  } catch (...) {
-    remove_leftover(plan, store);
-    throw;
-  }
-}
-
-TemporaryModel::~TemporaryModel() {
-  try {
-    placed_->remove_store();
-  } catch (const std::exception&) {  // what is left behind is in the way of nobody
-  }
+  placed_.emplace(config, model, plan, compute, store, std::span<const StepRecord>(), shown_by(progress), nullptr,
+                  nullptr, true);
 }
 
 }  // namespace distzo2

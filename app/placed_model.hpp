@@ -30,10 +30,11 @@ public:
   /// `progress` may be null; on a store that is found it is called from threads of its own, one at a time. `node`:
   /// where all ranks of the node have what is in memory; of them the first has the store, in the same folder.
   /// `restore`: gives the store what checkpoints hold, of what the disk does not hold in as new a version.
+  /// `temporary`: the store is of no run, and goes with the process.
   using Restore = std::function<std::vector<bool>(ParameterStore& store, const BlockStorage* disk)>;
   PlacedModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
               const std::filesystem::path& store, std::span<const StepRecord> records, const ByteProgress& progress,
-              NodeMemory* node = nullptr, const Restore& restore = nullptr);
+              NodeMemory* node = nullptr, const Restore& restore = nullptr, bool temporary = false);
   PlacedModel(const PlacedModel&) = delete;
   PlacedModel& operator=(const PlacedModel&) = delete;
 
@@ -56,9 +57,8 @@ public:
   std::uint64_t device_bytes() const { return device_ ? device_->used_bytes() : 0; }
   /// Waits until what was written is on the disk.
   void sync();
-  /// Lets go of the engine and the store, which may not be used any more; and deletes the store's files.
+  /// Lets go of the engine and the store, which may not be used any more.
   void close();
-  void remove_store();
 
 private:
   std::unique_ptr<DiskStore> disk_;
@@ -71,13 +71,13 @@ private:
   std::uint32_t synced_ = 0;  // records known to be durable
 };
 
-/// The model of a command that has no run, placed as a run's would be. What goes to disk is in a folder of this process
-/// in `memory/scratch folder`, and goes with this object. Throws Error (usage) where one is needed and none is named.
+/// The model of a command that has no run, placed as a run's would be. What goes to disk is in a file without a name
+/// in `memory/scratch folder`: it goes with this object, or with the process, however that ends. Throws Error (usage)
+/// where one is needed and none is named.
 class TemporaryModel {
 public:
   TemporaryModel(const RunConfig& config, const ModelConfig& model, const MemoryPlan& plan, Compute compute,
                  Progress* progress = nullptr);
-  ~TemporaryModel();
   TemporaryModel(const TemporaryModel&) = delete;
   TemporaryModel& operator=(const TemporaryModel&) = delete;
   Engine& engine() { return placed_->engine(); }

@@ -28,6 +28,10 @@ void BlockFile::check_range(int begin, int end) const {
     throw Error(ExitCode::internal, fmt::format("chunks {} to {} are not of one block", begin, end));
 }
 
+void BlockFile::check_present() const {
+  if (!temporary_) file_.file().check_present();
+}
+
 std::string BlockFile::describe(int chunk) const {
   const Chunk& c = chunk_at(chunk);
   return fmt::format("{}: chunk {} (block {}, {})", file_.file().path().string(), chunk, c.block,
@@ -53,7 +57,7 @@ std::uint32_t BlockFile::version(int chunk) const {
 
 void BlockFile::read(int begin, int end, std::byte* image) {
   check_range(begin, end);
-  file_.file().check_present();
+  check_present();
   pool_.run(end - begin, [&](int i) {
     const int chunk = begin + i;
     const Chunk& c = chunk_at(chunk);
@@ -75,7 +79,7 @@ void BlockFile::read_part(int chunk, std::size_t offset, std::span<std::byte> to
 
 void BlockFile::write(int begin, int end, const std::byte* image, std::uint32_t version) {
   check_range(begin, end);
-  file_.file().check_present();
+  check_present();
   const std::lock_guard one_writer(write_mutex_);
   if (before_write_) before_write_(version);
   const std::uint64_t history = history_of(version);
@@ -140,7 +144,7 @@ int BlockFile::write_some(int begin, int end, const std::byte* image, std::uint3
 
 void BlockFile::sync() {
   const std::lock_guard one_sync(sync_mutex_);
-  file_.file().check_present();
+  check_present();
   {
     const std::lock_guard lock(mutex_);
     if (sync_failed_)

@@ -26,6 +26,9 @@ struct BlockFileOptions {
   int threads = 4;     // that help the calling ones
   int callers = 2;     // at once: the lanes that read and write, and threads that look rows up
   bool direct = true;  // where the file system can
+  /// For this process alone: the folder and the file have no name from the start, so that whatever ends the process
+  /// frees their space.
+  bool temporary = false;
   /// Records that the trajectory holds: chunks of later versions are forgotten when a store is opened.
   std::uint32_t covered = std::numeric_limits<std::uint32_t>::max();
   /// The digest of the records before this version, which stands in what is written. Chunks that another history led
@@ -59,7 +62,6 @@ public:
   bool holds(int chunk) const override;
   std::uint32_t version(int chunk) const override;
   void sync() override;
-  void remove() override;
   const std::filesystem::path& folder() const override { return folder_; }
   std::uint64_t bytes_read() const override { return file_.bytes_read(); }
   std::uint64_t bytes_written() const override { return file_.bytes_written(); }
@@ -78,8 +80,8 @@ public:
   static void check_room(const std::filesystem::path& folder, const FileRoom& room);
   /// Memory that it takes for its transfers.
   static std::uint64_t memory_bytes(const BlockFileOptions& options);
-  /// As remove(), of a folder that no store is open in; nothing where there is none, or files of these names are of
-  /// something else.
+  /// Deletes a store's files, and the folder where nothing else is in it; nothing where there is none, or files of
+  /// these names are of something else. One that is open goes on without names.
   static void remove_files(const std::filesystem::path& folder);
 
 private:
@@ -92,6 +94,7 @@ private:
   void open(std::uint64_t slots, const BlockFileOptions& options);
   void check_identity(Storage storage) const;
   void check_range(int begin, int end) const;
+  void check_present() const;
   Entry held(int chunk) const;
   std::string describe(int chunk) const;
   const Chunk& chunk_at(int i) const { return table_.chunks[static_cast<std::size_t>(i)]; }
@@ -101,7 +104,7 @@ private:
   std::filesystem::path folder_;
   ChunkTable table_;
   std::uint64_t identity_ = 0, table_digest_ = 0, store_ = 0;
-  bool made_folder_ = false;
+  bool made_folder_ = false, temporary_ = false;
   SlotFile file_;
   IoPool pool_;
   std::function<void(std::uint32_t)> before_write_;

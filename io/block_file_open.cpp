@@ -116,6 +116,7 @@ BlockFile::BlockFile(const fs::path& folder, const ChunkTable& table, Storage st
       table_digest_(chunk_table_digest(table)),
       store_(identity_ ^ table_digest_),
       made_folder_(make_folder(folder)),
+      temporary_(options.temporary),
       file_(folder / data_name, table.slot_bytes, options.direct, options.threads + options.callers),
       pool_(options.threads),
       before_write_(options.before_write),
@@ -126,10 +127,11 @@ BlockFile::BlockFile(const fs::path& folder, const ChunkTable& table, Storage st
   if (!file_.file().lock())
     throw Error(ExitCode::file, fmt::format("{}: another process uses this store", folder.string()));
   const std::uint64_t slots = table.chunks.size() + static_cast<std::uint64_t>(options.spare_slots);
-  const bool found = fs::exists(folder / header_name);
+  const bool found = !temporary_ && fs::exists(folder / header_name);
   if (!found && !begins_with_slots(folder / data_name))
     throw Error(ExitCode::file, fmt::format("{}: is in a store's place and is none; move it away, {}",
                                             (folder / data_name).string(), other_folder));
+  if (temporary_) remove_files(folder);
   if (found) check_identity(storage);
   if (found && file_.file().size() > 0)
     open(slots, options);
@@ -152,6 +154,9 @@ void BlockFile::create(std::uint64_t slots, Storage storage) {
     if (made_folder_) fs::remove(folder_, ignored);
     throw;
   }
+  free_.reserve(slots);
+  for (std::uint64_t i = slots; i-- > 0;) free_.push_back(static_cast<std::int64_t>(i));
+  if (temporary_) return;
   const nlohmann::ordered_json header = {{"format", format_version},       {"storage", name_of(storage)},
                                          {"identity", hex(identity_)},     {"chunk_table", hex(table_digest_)},
                                          {"chunks", table_.chunks.size()}, {"slot_bytes", table_.slot_bytes}};
@@ -162,8 +167,6 @@ void BlockFile::create(std::uint64_t slots, Storage storage) {
     throw Error(ExitCode::file,
                 fmt::format("{}: cannot be renamed into place: {}", (folder_ / header_name).string(), ec.message()));
   sync_folder(folder_);
-  free_.reserve(slots);
-  for (std::uint64_t i = slots; i-- > 0;) free_.push_back(static_cast<std::int64_t>(i));
 }
 
 void BlockFile::check_identity(Storage storage) const try {
@@ -239,10 +242,6 @@ void BlockFile::open(std::uint64_t slots, const BlockFileOptions& options) {
   free_.reserve(slots);
   for (std::uint64_t i = slots; i-- > 0;)
     if (!used[i]) free_.push_back(static_cast<std::int64_t>(i));
-}
-
-void BlockFile::remove() {
-  remove_files(folder_);
 }
 
 void BlockFile::remove_files(const fs::path& folder) {

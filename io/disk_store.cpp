@@ -45,9 +45,7 @@ public:
   bool holds(int chunk) const override { return versions_.at(static_cast<std::size_t>(chunk)).has_value(); }
   std::uint32_t version(int chunk) const override { return versions_.at(static_cast<std::size_t>(chunk)).value(); }
 
-  // The first one's work.
-  void sync() override {}
-  void remove() override {}
+  void sync() override {}  // the first one's work
 
   const fs::path& folder() const override { return folder_; }
   std::uint64_t bytes_read() const override { return rows_.bytes_read(); }

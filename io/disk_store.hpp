@@ -19,8 +19,6 @@ struct BlockFileOptions;
 struct DiskStore : BlockStorage {
   /// Everything written is durable.
   virtual void sync() = 0;
-  /// Deletes the store's files, and the folder where nothing else is in it. No call but the destructor may follow.
-  virtual void remove() = 0;
   virtual const std::filesystem::path& folder() const = 0;
   virtual std::uint64_t bytes_read() const = 0;  // by this rank
   virtual std::uint64_t bytes_written() const = 0;

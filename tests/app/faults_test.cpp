@@ -84,6 +84,16 @@ TEST_F(Faults, an_import_that_was_killed_goes_on_with_the_chunk_that_is_missing)
   EXPECT_LT(resumed.at("bytes_written"), whole_.at("bytes_written"));
 }
 
+TEST_F(Faults, a_bench_that_was_killed_leaves_nothing_on_the_disk) {
+  if (!can_preload) return;
+  Words words{"bench", "speed", "deck.yaml"};
+  for (const std::string& set : sets_) words.insert(words.end(), {"--set", set});
+  EXPECT_EQ(project_.run(words, with_fault("pwritev chunks.bin 6 kill")).signal, SIGKILL);
+  EXPECT_TRUE(fs::is_empty(project_.path("scratch")));
+  EXPECT_EQ(project_.run(words).exit_code, 0);
+  EXPECT_TRUE(fs::is_empty(project_.path("scratch")));
+}
+
 TEST_F(Faults, a_store_beyond_the_limit_of_file_sizes_is_refused_and_leaves_nothing) {
   const ProgramOptions limited{.wrapper = {"sh", "-c", "ulimit -f 40; exec \"$0\" \"$@\""}};  // 512 bytes each
   expect_one_line(project_.train(sets_, {}, limited), 3, {"chunks.bin", "File too large"});

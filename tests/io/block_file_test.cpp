@@ -103,7 +103,7 @@ TEST(BlockFile, writes_the_same_file_directly_and_through_the_page_cache) {
     for (int block = 0; block < 3; ++block) write_block(*store, odd_table, block, 7, direct ? 0 : 3);
     store->sync();
     files[direct] = file_bytes(folder / "store/chunks.bin");
-    store->remove();
+    BlockFile::remove_files(folder / "store");
   }
   EXPECT_EQ(files[0], files[1]);
 }
@@ -362,11 +362,29 @@ TEST(BlockFile, reports_a_file_cut_short_and_one_that_is_gone) {
 TEST(BlockFile, removes_its_own_files_alone) {
   const TemporaryFolder folder;
   const ChunkTable table = table_of({{4096}});
-  { open_store(folder / "a", table)->remove(); }
+  open_store(folder / "a", table);
+  BlockFile::remove_files(folder / "a");
   EXPECT_FALSE(fs::exists(folder / "a"));
   folder.write("b/letter.txt", "x");
-  { open_store(folder / "b", table)->remove(); }
+  open_store(folder / "b", table);
+  BlockFile::remove_files(folder / "b");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder / "b"), {}), 1);
+}
+
+TEST(BlockFile, that_is_temporary_has_no_name_from_the_start) {
+  const TemporaryFolder folder;
+  for (int i = 0; i < 2; ++i) {
+    const auto store = open_store(folder / "scratch/store", odd_table, {.temporary = true});
+    EXPECT_TRUE(fs::is_empty(folder / "scratch"));
+    for (std::uint32_t version = 0; version < 4; ++version) write_block(*store, odd_table, 1, version);
+    store->sync();
+    expect_block(*store, odd_table, 1, 3, 0);
+    EXPECT_FALSE(store->holds(0));  // what the one before had
+    EXPECT_TRUE(fs::is_empty(folder / "scratch"));
+  }
+  folder.write("other/chunks.bin", "the user's");
+  EXPECT_THROW(open_store(folder / "other", odd_table, {.temporary = true}), Error);
+  EXPECT_EQ(file_bytes(folder / "other/chunks.bin"), "the user's");
 }
 
 TEST(BlockFile, leaves_files_of_others_of_its_names_alone) {

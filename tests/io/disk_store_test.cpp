@@ -126,10 +126,6 @@ TEST(DiskStore, tells_the_other_ranks_what_a_store_that_is_found_holds) {
   for (const auto& store : stores) expect_contains(file_error([&] { difference_of(*store, 2, 7); }), "chunk 2");
   std::vector<std::byte> image(12288);
   EXPECT_THROW(stores[1]->read(2, 3, image.data()), Error);  // units come from the first rank
-  stores[1]->remove();
-  EXPECT_TRUE(std::filesystem::exists(folder.path() / "store"));
-  stores[0]->remove();
-  EXPECT_FALSE(std::filesystem::exists(folder.path() / "store"));
 }
 
 }  // namespace
