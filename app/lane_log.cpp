@@ -5,41 +5,72 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
 namespace distzo2 {
 namespace {
 
-/// Spans kept for the summary: about 50 MB. A run with more has its last ones.
-constexpr std::size_t most_spans_kept = std::size_t{1} << 20;
+constexpr std::size_t most_uses = 1024;
 
 }  // namespace
+
+StepUses::StepUses() {
+  uses_.reserve(most_uses);
+}
+
+void StepUses::add(const Utilisation& step) {
+  open_ = together(open_, step);
+  if (++steps_ % steps_each_ != 0) return;
+  uses_.push_back(std::exchange(open_, {}));
+  if (uses_.size() < most_uses) return;
+  for (std::size_t i = 0; i < uses_.size() / 2; ++i) uses_[i] = together(uses_[2 * i], uses_[2 * i + 1]);
+  uses_.resize(uses_.size() / 2);
+  steps_each_ *= 2;
+}
+
+std::optional<Utilisation> StepUses::last_half() const {
+  if (steps_ == 0) return std::nullopt;
+  Utilisation sum = open_;
+  for (std::size_t i = steps_ / 2 / steps_each_; i < uses_.size(); ++i) sum = together(sum, uses_[i]);
+  return sum;
+}
 
 LaneLog::LaneLog(const RunConfig& config, Engine& engine) : pipeline_(engine.store().pipeline()) {
   if (pipeline_ == nullptr) return;
   if (!config.output.trace_file.empty()) trace_.emplace(config.output.trace_file);
   pipeline_->take_spans(spans_);
+  since_ = trace_clock();
+}
+
+/// What the lanes have finished since the last call.
+Utilisation LaneLog::take() {
   spans_.clear();
-  step_ends_.push_back(trace_clock());
+  pipeline_->take_spans(spans_);
+  if (trace_) trace_->append(spans_);
+  Utilisation use = utilisation(spans_, -HUGE_VAL, HUGE_VAL, 0.0);
+  const double now = trace_clock();
+  use.wall_s = now - std::exchange(since_, now);
+  return use;
+}
+
+void LaneLog::interrupt_step() {
+  if (pipeline_ != nullptr) step_ = together(step_, take());
+}
+
+void LaneLog::leave_out() {
+  if (pipeline_ != nullptr) take();
 }
 
 void LaneLog::after_step() {
-  if (pipeline_ == nullptr) return;
-  const std::size_t before = spans_.size();
-  pipeline_->take_spans(spans_);
-  if (trace_) trace_->append(std::span(spans_).subspan(before));
-  step_ends_.push_back(trace_clock());
-  if (spans_.size() > most_spans_kept)
-    spans_.erase(spans_.begin(), spans_.begin() + static_cast<std::ptrdiff_t>(spans_.size() / 2));
+  interrupt_step();
+  if (pipeline_ != nullptr) steps_.add(std::exchange(step_, {}));
 }
 
 void LaneLog::close() {
   if (trace_) trace_->close();
   trace_.reset();
-}
-
-std::optional<Utilisation> LaneLog::last_half() const {
-  if (step_ends_.size() < 2) return std::nullopt;
-  const double begin = step_ends_[(step_ends_.size() - 1) / 2];
-  return utilisation(spans_, begin, step_ends_.back(), 0.0);
 }
 
 nlohmann::ordered_json lanes_object(const std::optional<Utilisation>& use) {

@@ -33,7 +33,7 @@ bool writes_models(const RunConfig& config, const ParameterStore& store) {
 
 RunEvaluations::RunEvaluations(const RunConfig& config, const LoadedData& data, const RunFolder& folder, Engine& engine,
                                const TrajectoryWriter* trajectory, MetricsFile& metrics, Progress& progress,
-                               const StopSignals& signals, TimeLeft& time_left, Job& job)
+                               const StopSignals& signals, TimeLeft& time_left, LaneLog& lanes, Job& job)
     : config_(config),
       data_(data),
       folder_(folder),
@@ -43,6 +43,7 @@ RunEvaluations::RunEvaluations(const RunConfig& config, const LoadedData& data, 
       progress_(progress),
       signals_(signals),
       time_left_(time_left),
+      lanes_(lanes),
       job_(job),
       interval_(evaluation_interval(config)),
       recorded_(job.is_first() ? recorded_evaluations(folder.metrics()) : std::vector<RecordedEvaluation>()),
@@ -116,13 +117,16 @@ std::optional<EvaluationResult> RunEvaluations::recorded(std::uint32_t t, const 
 }
 
 std::optional<EvaluationResult> RunEvaluations::evaluated(const std::string& set, const ExampleSet& examples) {
+  lanes_.interrupt_step();
   const auto go_on = [&](std::size_t done) {
+    lanes_.leave_out();
     progress_.working(fmt::format("evaluating {}: {}/{}", set, done, examples.examples.size()));
     stopped_by_ = agreed_stop(job_.world(), stop_request(signals_, config_.checkpoint));
     return !stopped_by_;
   };
   const auto start = Clock::now();
   auto result = evaluate(engine_, examples.examples, data_.objective, job_.world(), go_on);
+  lanes_.leave_out();
   if (trajectory_ != nullptr) trajectory_->check_in_place();
   time_left_.evaluation(set == "dev" ? EvaluatedSet::dev : EvaluatedSet::test, seconds_since(start));
   return result;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "app/lane_log.hpp"
 #include "app/loading.hpp"
 #include "app/progress.hpp"
 #include "app/run_config.hpp"
@@ -28,7 +29,7 @@ class RunEvaluations {
 public:
   RunEvaluations(const RunConfig& config, const LoadedData& data, const RunFolder& folder, Engine& engine,
                  const TrajectoryWriter* trajectory, MetricsFile& metrics, Progress& progress,
-                 const StopSignals& signals, TimeLeft& time_left, Job& job);
+                 const StopSignals& signals, TimeLeft& time_left, LaneLog& lanes, Job& job);
 
   /// theta_t as it is now. What metrics.jsonl has of this step already is not computed again. False where a stop
   /// request ended an evaluation: it is to be made on resume, so that step t must not be recorded before. Throws Error
@@ -69,6 +70,7 @@ private:
   Progress& progress_;
   const StopSignals& signals_;
   TimeLeft& time_left_;
+  LaneLog& lanes_;
   Job& job_;
   std::optional<StopReason> stopped_by_;
   std::uint32_t interval_;  // steps; 0: at the ends only

@@ -239,15 +239,16 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   if (first) say_all(progress, opening_lines(run, planned, plan, engine.store()));
   say_all(progress, rank_lines(job));
   TimeLeft time_left(work_of(config, data));
+  LaneLog lanes(config, engine);
   RunEvaluations evaluations(config, data, folder, engine, files.trajectory.get(), files.metrics, progress, signals,
-                             time_left, job);
+                             time_left, lanes, job);
   const bool goes_on = catch_up(placed, files, from, evaluations, folder, progress, world);
   world.barrier();
   loading.reset();
   if (of_node.window) of_node.window->set_timeout(config.parallel.timeout_s);
 
   // 6. The steps.
-  LaneLog lanes(config, engine);
+  lanes.leave_out();
   const auto evaluation_point = [&](std::uint32_t t) {
     return evaluations.at(t, false) ? std::nullopt : std::optional(evaluations.stopped_by());
   };

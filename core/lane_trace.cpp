@@ -4,6 +4,19 @@
 #include <algorithm>
 
 namespace distzo2 {
+namespace {
+
+double overlap_of(const Utilisation& u, double fill_and_drain_s) {
+  double sum = 0, longest = 0;
+  for (const LaneUse& lane : u.lanes) {
+    sum += lane.busy_s;
+    longest = std::max(longest, lane.busy_s);
+  }
+  const double could_overlap = sum - longest - fill_and_drain_s;
+  return could_overlap > 0 ? std::clamp((sum - u.wall_s) / could_overlap, 0.0, 1.0) : 1.0;
+}
+
+}  // namespace
 
 const char* name_of(LaneKind lane) {
   constexpr const char* names[lane_kinds] = {"read", "upload", "gather", "compute", "download", "write"};
@@ -21,13 +34,18 @@ Utilisation utilisation(std::span<const LaneSpan> spans, double begin, double en
     // Bytes of a span cut by the window: its share.
     lane.bytes += static_cast<std::uint64_t>(static_cast<double>(s.bytes) * (to - from) / (s.end - s.begin));
   }
-  double sum = 0, longest = 0;
-  for (const LaneUse& lane : u.lanes) {
-    sum += lane.busy_s;
-    longest = std::max(longest, lane.busy_s);
+  u.overlap = overlap_of(u, fill_and_drain_s);
+  return u;
+}
+
+Utilisation together(const Utilisation& a, const Utilisation& b) {
+  Utilisation u = a;
+  u.wall_s += b.wall_s;
+  for (int i = 0; i < lane_kinds; ++i) {
+    u.lanes[i].busy_s += b.lanes[i].busy_s;
+    u.lanes[i].bytes += b.lanes[i].bytes;
   }
-  const double could_overlap = sum - longest - fill_and_drain_s;
-  u.overlap = could_overlap > 0 ? std::clamp((sum - u.wall_s) / could_overlap, 0.0, 1.0) : 1.0;
+  u.overlap = overlap_of(u, 0);
   return u;
 }
 

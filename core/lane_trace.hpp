@@ -40,4 +40,7 @@ struct Utilisation {
 };
 Utilisation utilisation(std::span<const LaneSpan> spans, double begin, double end, double fill_and_drain_s);
 
+/// Of two stretches of time as one.
+Utilisation together(const Utilisation& a, const Utilisation& b);
+
 }  // namespace distzo2

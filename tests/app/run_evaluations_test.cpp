@@ -27,11 +27,12 @@ struct Fp16Run {
   Progress progress{config.output.log_every, config.zo.steps};
   StopSignals signals;
   TimeLeft time_left{RunWork{}};
+  LaneLog lanes{config, *engine};
   Job job{std::nullopt, [](const std::string&) {}};
   RunEvaluations evaluations = begin();
 
   RunEvaluations begin() {
-    return {config, data, folder, *engine, &trajectory, metrics, progress, signals, time_left, job};
+    return {config, data, folder, *engine, &trajectory, metrics, progress, signals, time_left, lanes, job};
   }
 
   /// theta += c z of this step: a large c takes norms beyond what fp16 holds.
