@@ -56,8 +56,7 @@ void DeviceBackend<Space>::reserve_results(std::size_t bytes) {
 
 template <class Space>
 void DeviceBackend<Space>::begin_pass(const PackedBatch& batch, const Perturbation& p) {
-  Space::wait(exec_);  // nothing is queued but what the store has asked for since the last pass
-  tables_.restart();
+  tables_.restart(exec_);  // a wait only where the store has asked for something since the last pass
   record_count_ = 0;
   perturbation_ = &p;
 
@@ -139,6 +138,7 @@ template <class Space>
 void DeviceBackend<Space>::apply_pending(const Weight& w) {
   Records records = records_of(w);
   if (records.absorb == 0) return;
+  tables_.queued();  // its records may have been put by the pass before
   records.count = records.absorb;
   make_weights<Space>(exec_, nullptr, elements_of(w), records, {}, compute_, 0);
 }

@@ -126,6 +126,7 @@ void DeviceBackend<Space>::finish_head(double* log_prob) {
   reserve_results(bytes);
   Space::copy(exec_, results_.get(), head_.log_prob, bytes);
   Space::wait(exec_);  // a step's one wait
+  tables_.waited();
   std::memcpy(log_prob, results_.get(), bytes);
 }
 

@@ -39,14 +39,20 @@ private:
 };
 
 /// Small tables on their way to the device: `put` copies them to host memory that the device copies from, and queues
-/// that copy. What was put stays there until `restart`. Grows by further pieces, so that no pointer moves.
+/// that copy. What was put stays there until `restart`, and kernels may read it until `waited`. Grows by further
+/// pieces, so that no pointer moves.
 template <class Space>
 class Staging {
 public:
   explicit Staging(std::size_t bytes) { add_piece(bytes); }
 
-  /// Forgets all that was put. The caller has waited for the kernels that read it.
-  void restart() {
+  /// A kernel that reads what was put is queued; the caller has waited for all that is queued.
+  void queued() { read_ = false; }
+  void waited() { read_ = true; }
+
+  /// Forgets all that was put, and waits for the kernels that read it where nobody has.
+  void restart(const typename Space::Exec& exec) {
+    if (!read_) Space::wait(exec);
     if (pieces_.size() > 1) {  // one that holds as much as all of them did
       const std::size_t total = bytes();
       pieces_.clear();
@@ -58,6 +64,7 @@ public:
   template <class T>
   const T* put(const typename Space::Exec& exec, std::span<const T> values) {
     const std::size_t bytes = values.size_bytes();
+    queued();
     if (used_ + bytes > pieces_.back().bytes) add_piece(std::max(pieces_.back().bytes, bytes));
     const Piece& piece = pieces_.back();
     std::byte* const host = piece.host.get() + used_;
@@ -91,6 +98,7 @@ private:
 
   std::vector<Piece> pieces_;
   std::size_t used_ = 0;  // of the last piece
+  bool read_ = true;
 };
 
 }  // namespace distzo2

@@ -2,15 +2,32 @@
 #include "tests/support/host_device.hpp"
 
 #include "core/device/device_backend.inl"
+#include "tests/support/host_waits.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 namespace distzo2 {
 
-template class DeviceBackend<HostSpace>;
-
 namespace {
+
+std::atomic<int> waits{0}, allocations{0};
+
+/// The host's, each of whose waits and allocations is counted.
+struct CountedSpace : HostSpace {
+  static std::shared_ptr<std::byte> allocate(const std::string& label, std::size_t bytes) {
+    ++allocations;
+    return HostSpace::allocate(label, bytes);
+  }
+  static std::shared_ptr<std::byte> allocate_host(const std::string& label, std::size_t bytes) {
+    return allocate(label, bytes);
+  }
+  static void wait(const Exec& exec) {
+    ++waits;
+    HostSpace::wait(exec);
+  }
+};
 
 /// sums[i] += a b[i], i < n: nearly all that the host does as a device, so the sanitizers leave it alone.
 [[gnu::no_sanitize("address", "undefined")]] void add_multiple(float* sums, const float* b, float a, std::size_t n) {
@@ -47,12 +64,16 @@ private:
 
 }  // namespace
 
+HostCalls host_calls() {
+  return {waits.load(), allocations.load()};
+}
+
 std::unique_ptr<DeviceGemm> make_loop_gemm(Compute compute) {
   return std::make_unique<LoopGemm>(compute);
 }
 
 std::unique_ptr<Backend> make_host_device_backend(const BackendSetup& setup) {
-  return std::make_unique<DeviceBackend<HostSpace>>(HostExec(), make_loop_gemm(setup.compute), setup);
+  return std::make_unique<DeviceBackend<CountedSpace>>(HostExec(), make_loop_gemm(setup.compute), setup);
 }
 
 }  // namespace distzo2
