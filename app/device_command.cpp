@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/commands.hpp"
+#include "app/machine.hpp"
 #include "app/progress.hpp"
 #include "core/compute_memory.hpp"
 #include "io/json_file.hpp"
@@ -13,12 +14,7 @@ namespace distzo2 {
 ExitCode device_command(const DeviceOptions& options) {
   const DeviceInfo device = device_info().value();
   if (options.json)
-    fmt::print("{}\n", json_text({{"name", device.name},
-                                  {"bus_id", device.bus_id},
-                                  {"driver_cuda", device.driver_cuda},
-                                  {"compute_capability", device.compute_capability},
-                                  {"free_bytes", device.free_bytes},
-                                  {"total_bytes", device.total_bytes}}));
+    fmt::print("{}\n", json_text(device_object(device)));
   else
     fmt::print("{} at {}, compute capability {}, a driver for CUDA {}: {} free of {}\n", device.name, device.bus_id,
                device.compute_capability, device.driver_cuda, bytes_text(device.free_bytes),

@@ -44,7 +44,9 @@ std::vector<std::string> opening_lines(const OpenRun& run, const PlannedRun& pla
   for (const std::string& note : notes_of_memory(config, plan)) lines.push_back("note     " + note);
   lines.push_back(store_line(plan));
   lines.push_back("compute  " + describe_compute(config.precision.compute) +
-                  "; resumed on this instruction set and GEMM, the run keeps its bits");
+                  (plan.machine == Machine::device ? "; resumed on such a GPU with the same libraries"
+                                                   : "; resumed on this instruction set and GEMM") +
+                  ", the run keeps its bits");
   if (!run.lock->note().empty()) lines.push_back("note     " + run.lock->note());
   if (!run.lock->problem().empty()) lines.push_back("note     " + run.lock->problem());
   if (const std::string problem = writes_models(config, store) ? export_problem(store) : ""; !problem.empty())

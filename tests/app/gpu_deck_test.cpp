@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/compute_memory.hpp"
 #include "test_paths.hpp"
 #include "tests/support/tiny_project.hpp"
 
@@ -42,6 +43,7 @@ TEST(GpuDeck, has_a_command_that_measures_the_last_half_of_its_steps) {
   EXPECT_GE(result.at("step_s").at("max"), result.at("step_s").at("mean"));
   EXPECT_NEAR(result.at("first_loss").get<double>(), std::log(512.0), 0.05);  // uniform tokens of 512 entries
   EXPECT_GT(result.at("lanes").at("upload").at("bytes"), 0);                  // staging: always
+  EXPECT_EQ(result.at("machine").contains("device"), device_info().has_value());
 }
 
 }  // namespace

@@ -27,6 +27,9 @@ TEST(RunMessages, name_the_threads_the_instruction_set_and_the_gemm) {
   };
   EXPECT_EQ(compute("onednn", "2", "a").find("fp32, 2 threads, instruction set avx2, GEMM oneDNN "), 0U);
   EXPECT_EQ(compute("kokkosblas", "1", "b").find("fp32, 1 thread, instruction set avx2, GEMM KokkosBlas"), 0U);
+  EXPECT_EQ(
+      line_of(project.train({"output/folder=c", "precision/compute=fp16"}).out, "compute  ").find("fp16, 1 thread"),
+      0U);
   // What the bits depend on in full is in the summary and the trajectory.
   for (const json& kept : {project.summary("a"), project.json({"inspect", "a", "--json"})})
     EXPECT_NE(kept.at("arithmetic").get<std::string>().find("; kernels avx2; compute fp32; tiles "), std::string::npos);
