@@ -161,9 +161,9 @@ void add_memory(ParameterList& list) {
       "that works.",
       budget());
   list.set("host budget", std::string("auto"),
-           "What the program may allocate of the host's memory; auto: the least of the cgroup's limit, the batch "
-           "system's and what is available, less a tenth; a note says where it is more than these. What does not fit "
-           "streams from disk.",
+           "What the program may allocate of the host's memory; auto: the least of the cgroup's limit, which most "
+           "batch systems set, Slurm's and what is available, less a tenth; a note says where it is more than these. "
+           "What does not fit streams from disk.",
            budget());
   list.set("scratch folder", std::string(),
            "Where parameters that fit no memory are kept, in a folder of the run's own; left out: the run's folder.",

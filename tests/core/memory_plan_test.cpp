@@ -22,7 +22,7 @@ Workload zo2_protocol(const std::string& shape) {
   Workload w;
   w.model = model_shape(shape, false);
   w.storage = Storage::fp16;
-  w.compute = Compute::bf16;  // two bytes
+  w.compute = Compute::fp16;
   w.batch = {2, 2048, 2048};
   w.tokens_looked_up = 2048;
   return w;
