@@ -81,7 +81,7 @@ ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig
   for (std::uint32_t i = 0; i < options.repeats; ++i) {
     // Two steps, the second timed: the first has units that were read ahead in the pause before it.
     stepper.step();
-    lanes.after_step();
+    lanes.leave_out();
     const double step = stepper.step().wall;
     lanes.after_step();
     if (!one) {
@@ -114,6 +114,8 @@ ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig
 
   // 3. Ratios of each turn, their median and spread.
   const BatchShape shape = largest_passes(config, data).step;
+  const Utilisation use = lanes.last_half().value();
+  const double disk_peak = median(disk), share = disk_rate(use) / disk_peak;
   const Json result{{"model", describe(model, table)},
                     {"tokens", shape.tokens},
                     {"repeats", options.repeats},
@@ -125,6 +127,8 @@ ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig
                     {"disk_bytes_written_a_step", plan.disk.written},
                     {"disk_bytes_per_s", spread(disk)},
                     {"transfer_alone_s", spread(transfer)},
+                    {"lanes", lanes_object(use)},
+                    {"disk_rate_over_peak", share},
                     {"step_over_the_larger", spread(ratios)},
                     {"host_budget_bytes", plan.host_budget},
                     {"planned_host_bytes", plan.total(MemoryPlace::host)},
@@ -150,6 +154,7 @@ ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig
   line("  embedding and head", "embedding_and_head_s", 1, "s");
   line("its bytes at the disk's speed", "transfer_alone_s", 1, "s");
   line("the disk, in the same mix", "disk_bytes_per_s", 1e-9, "GB/s");
+  fmt::print("  {:<44} {:>9.3f} of that\n", "the disk's rate while the step uses it", share);
   line("step over the larger of the two", "step_over_the_larger", 1, "");
   return ExitCode::done;
 }

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <utility>
@@ -73,12 +74,22 @@ void LaneLog::close() {
   trace_.reset();
 }
 
+double disk_rate(const Utilisation& use) {
+  const LaneUse &read = use.lanes[static_cast<int>(LaneKind::read)],
+                &write = use.lanes[static_cast<int>(LaneKind::write)];
+  const double busy_s = std::max(read.busy_s, write.busy_s);  // they run side by side
+  return busy_s > 0 ? static_cast<double>(read.bytes + write.bytes) / busy_s : 0;
+}
+
 nlohmann::ordered_json lanes_object(const std::optional<Utilisation>& use) {
   if (!use) return nullptr;
   nlohmann::ordered_json lanes{{"wall_s", use->wall_s}, {"overlap", use->overlap}};
   for (int i = 0; i < lane_kinds; ++i)
-    if (use->lanes[i].busy_s > 0)
-      lanes[name_of(static_cast<LaneKind>(i))] = {{"busy_s", use->lanes[i].busy_s}, {"bytes", use->lanes[i].bytes}};
+    if (const LaneUse& lane = use->lanes[i]; lane.busy_s > 0) {
+      nlohmann::ordered_json& object = lanes[name_of(static_cast<LaneKind>(i))];
+      object = {{"busy_s", lane.busy_s}, {"bytes", lane.bytes}};
+      if (lane.bytes > 0) object["bytes_per_s"] = static_cast<double>(lane.bytes) / lane.busy_s;
+    }
   return lanes;
 }
 

@@ -53,7 +53,10 @@ private:
   StepUses steps_;
 };
 
-/// Seconds and bytes of each lane, and their overlap; null for none.
+/// Bytes a second of the disk while it was busy, reading or writing.
+double disk_rate(const Utilisation& use);
+
+/// Seconds and bytes of each lane, bytes a second while it was busy, and their overlap; null for none.
 nlohmann::ordered_json lanes_object(const std::optional<Utilisation>& use);
 
 }  // namespace distzo2

@@ -56,6 +56,16 @@ TEST(StepUses, of_many_steps_are_at_most_a_512th_more) {
   }
 }
 
+TEST(LaneLog, gives_the_rate_of_each_lane_and_of_the_disk) {
+  Utilisation u = step_of(4, 2, 3, 1000);
+  u.lanes[static_cast<int>(LaneKind::write)] = {0.5, 500};
+  const nlohmann::ordered_json lanes = lanes_object(u);
+  EXPECT_EQ(lanes.at("read").at("bytes_per_s"), 500);
+  EXPECT_EQ(lanes.at("write").at("bytes_per_s"), 1000);
+  EXPECT_FALSE(lanes.at("compute").contains("bytes_per_s"));
+  EXPECT_EQ(disk_rate(u), 750);  // 1,500 bytes in the two seconds of the longer lane
+}
+
 /// Uploads in the timeline, from the file alone: of how many units, and how many in all.
 std::pair<std::size_t, std::size_t> uploads_in(const std::filesystem::path& file) {
   std::set<int> units;
