@@ -156,6 +156,7 @@ void ParameterStore::replay_chunk(int chunk, std::uint32_t version) {
 }
 
 void ParameterStore::level_versions() {
+  if (pipeline_) pipeline_->forget_fetched();
   level_memory();
   struct Late {
     int chunk;

@@ -234,6 +234,7 @@ void UnitPipeline::begin_pass(std::span<const int> order, std::uint32_t step, st
   step_ = step;
   const std::size_t ahead = issued_ - taken_;
   const auto fetched = expected_.begin() + static_cast<std::ptrdiff_t>(taken_);
+  // Their bytes are the stored ones: whoever changes those behind the pipeline has called forget_fetched.
   const bool fits =
       ahead <= order.size() && std::equal(fetched, fetched + static_cast<std::ptrdiff_t>(ahead), order.begin());
   if (!fits) drop_expected();

@@ -42,6 +42,8 @@ public:
   /// this pass are still computed. What was fetched ahead and does not come first now is dropped.
   void begin_pass(std::span<const int> order, std::uint32_t step, std::span<const int> next);
   void end_pass();
+  /// Between passes, before stored units are changed by anyone but this: what was fetched ahead is fetched again.
+  void forget_fetched() { drop_expected(); }
 
   /// The next unit of the order: its bytes, once they are there. Throws what a lane threw.
   std::byte* acquire(int unit);

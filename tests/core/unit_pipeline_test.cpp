@@ -188,5 +188,25 @@ TEST(UnitPipeline, drops_what_was_fetched_for_a_pass_that_does_not_come) {
   }
 }
 
+TEST(UnitPipeline, fetches_again_what_was_changed_behind_it) {
+  Blocks blocks(3);
+  MemoryStorage storage(blocks.placement.chunks);
+  const auto arena = make_kokkos_arena();
+  UnitPipeline pipeline(blocks.placement, blocks.no_host_units(), &storage, *arena, nullptr, {});
+  for (std::uint32_t pass = 0; pass < 3; ++pass) {
+    pipeline.forget_fetched();
+    for (const int u : blocks.order) {
+      const std::vector<std::byte> image(blocks.unit(u).bytes, static_cast<std::byte>(pass + 1));
+      storage.write(blocks.unit(u).chunk_begin, blocks.unit(u).chunk_end, image.data(), pass);
+    }
+    pipeline.begin_pass(blocks.order, pass, blocks.order);
+    for (const int u : blocks.order) {
+      EXPECT_EQ(pipeline.acquire(u)[0], static_cast<std::byte>(pass + 1));
+      pipeline.release(u, false, pass);
+    }
+    pipeline.end_pass();
+  }
+}
+
 }  // namespace
 }  // namespace distzo2
