@@ -5,11 +5,15 @@
 
 #include <cstddef>
 #include <deque>
+#include <memory>
+#include <optional>
 #include <vector>
 
 namespace distzo2 {
 
-/// Times what one stream does, by pairs of events in it; the host never waits for them. Of more spans at a time than
+/// Times what one stream does, by pairs of events in it; the host never waits for them. Each is measured from the one
+/// before it and added up in double: CUDA gives single precision, which after hours is coarser than a span is long. Of
+/// more spans at a time than
 /// `capacity` the later ones are not kept.
 class SpanClock {
 public:
@@ -25,14 +29,17 @@ public:
 private:
   struct Timed {
     LaneSpan span;
-    CudaEvent begin{true}, end{true};
+    CudaEvent begin{true};
+    std::unique_ptr<CudaEvent> end = std::make_unique<CudaEvent>(true);
     bool ended = false;
   };
   Timed& at(std::size_t i) { return ring_[(first_ + i) % ring_.size()]; }
 
   std::deque<Timed> ring_;
   std::size_t first_ = 0, count_ = 0;
-  bool open_ = false;  // the last one has begun and not ended
+  bool open_ = false;                                                    // the last one has begun and not ended
+  std::unique_ptr<CudaEvent> last_ = std::make_unique<CudaEvent>(true);  // the end of the last span that was taken
+  std::optional<double> last_s_;
 };
 
 }  // namespace distzo2
