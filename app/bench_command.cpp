@@ -31,7 +31,7 @@ double median_of(const std::vector<StepParts>& steps, Get get) {
 double bf16_noise(const RunConfig& config, const LoadedData& data, std::uint32_t pairs, Progress& progress) {
   const auto gradients = [&](Compute compute) {
     const ModelConfig model = model_config(config.model);
-    TemporaryModel placed(config, model, plan_here(config, model, data), compute);
+    TemporaryModel placed(config, model, plan_here(config, model, data), compute, &progress);
     Stepper stepper(config, data, placed.engine());
     std::vector<double> g;
     for (std::uint32_t t = 0; t < pairs; ++t) {
@@ -67,7 +67,7 @@ ExitCode bench_step_command(const BenchStepOptions& options, const RunConfig& co
   Progress progress(config.output.log_every, options.repeats, !options.deck.json);
   {
     progress.working("the model, and a step that warms up");
-    TemporaryModel placed(config, model, plan_here(config, model, data), config.precision.compute);
+    TemporaryModel placed(config, model, plan_here(config, model, data), config.precision.compute, &progress);
     Stepper stepper(config, data, placed.engine());
     stepper.step();
     for (std::uint32_t i = 0; i < options.repeats; ++i) {

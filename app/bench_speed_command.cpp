@@ -38,13 +38,13 @@ ExitCode bench_speed_command(const BenchSpeedOptions& options, const RunConfig& 
   const ModelConfig model = model_config(config.model);
   const LoadedData data = load_bench_data(options.deck.deck, config, model, "bench speed");
   const MemoryPlan plan = plan_here(config, model, data);
-  TemporaryModel placed(config, model, plan, config.precision.compute);
+  Progress progress(config.output.log_every, config.zo.steps, !options.deck.json);
+  TemporaryModel placed(config, model, plan, config.precision.compute, &progress);
 
   // 2. All steps; what is reported is of the last half.
   Stepper stepper(config, data, placed.engine());
   LaneLog lanes(config, placed.engine());
   std::vector<double> seconds, tokens, losses;
-  Progress progress(config.output.log_every, config.zo.steps, !options.deck.json);
   for (std::uint32_t t = 0; t < config.zo.steps; ++t) {
     progress.working(fmt::format("step {} of {}", t + 1, config.zo.steps));
     const StepParts step = stepper.step();

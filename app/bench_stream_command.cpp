@@ -66,7 +66,9 @@ ExitCode bench_stream_command(const BenchStreamOptions& options, const RunConfig
                 fmt::format("{}: bench stream compares with computing on the host; a device's speed is "
                             "what bench speed measures",
                             options.deck.deck.string()));
-  TemporaryModel placed(config, model, plan, config.precision.compute);
+  Progress progress(config.output.log_every, options.repeats, !options.deck.json);
+  TemporaryModel placed(config, model, plan, config.precision.compute, &progress);
+  progress.end();  // a line a turn follows
   Stepper stepper(config, data, placed.engine());
   // Made after the first streamed steps, so that these alone make the peak of memory.
   std::unique_ptr<ShortModel> one, two;

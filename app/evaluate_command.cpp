@@ -7,6 +7,7 @@
 #include "app/memory_budget.hpp"
 #include "app/output_place.hpp"
 #include "app/placed_model.hpp"
+#include "app/plan_report.hpp"
 #include "app/progress.hpp"
 #include "app/step_losses.hpp"
 #include "core/clock.hpp"
@@ -69,11 +70,12 @@ ExitCode evaluate_command(const EvaluateOptions& options, RunConfig config) {
   const ExampleSet& set = data.reported();
   say(fmt::format("set       {}", set.source));
   for (const std::string& note : notes_of(data, config.zo.batch)) say("note      " + note);
+  const MemoryPlan plan = plan_here(config, model, data);
+  say("memory    " + memory_line(plan));
   say("compute   " + describe_compute(config.precision.compute));
 
   // 2. The evaluation.
-  TemporaryModel placed(config, model, plan_here(config, model, data), config.precision.compute,
-                        progress ? &*progress : nullptr);
+  TemporaryModel placed(config, model, plan, config.precision.compute, progress ? &*progress : nullptr);
   Engine* const engine = &placed.engine();
   const auto start = Clock::now();
   const auto show = [&](std::size_t done) {

@@ -18,14 +18,6 @@ std::string data_line(const LoadedData& data) {
                      data.test ? "; test " + data.test->source : "");
 }
 
-std::string store_line(const MemoryPlan& plan) {
-  const auto part = [](std::uint64_t bytes, const char* what) {
-    return bytes > 0 ? fmt::format(", {} {}", bytes_text(bytes), what) : std::string();
-  };
-  return fmt::format("store    {} resident{}{}", bytes_text(plan.resident_bytes), part(plan.host_bytes, "staged"),
-                     part(plan.disk_bytes, "on disk"));
-}
-
 /// Where the best model is, after a line that says which it is.
 std::string best_place(const RunConfig& config, const RunFolder& folder, const RunEvaluations& evaluations) {
   if (evaluations.best()->step == 0) return ", the base model: no later one was better";
@@ -42,7 +34,7 @@ std::vector<std::string> opening_lines(const OpenRun& run, const PlannedRun& pla
                                  data_line(data)};
   for (const std::string& note : notes_of(data, config.zo.batch)) lines.push_back("note     " + note);
   for (const std::string& note : notes_of_memory(config, plan)) lines.push_back("note     " + note);
-  lines.push_back(store_line(plan));
+  lines.push_back("memory   " + memory_line(plan));
   lines.push_back("compute  " + describe_compute(config.precision.compute) +
                   (plan.machine == Machine::device ? "; resumed on such a GPU with the same libraries"
                                                    : "; resumed on this instruction set and GEMM") +

@@ -35,6 +35,13 @@ TEST(RunMessages, name_the_threads_the_instruction_set_and_the_gemm) {
     EXPECT_NE(kept.at("arithmetic").get<std::string>().find("; kernels avx2; compute fp32; tiles "), std::string::npos);
 }
 
+TEST(RunMessages, name_the_limit_that_the_memory_is_within) {
+  const TinyProject project;
+  const std::string line = line_of(project.train({"memory/host budget=500 MiB"}).out, "memory   ");
+  EXPECT_NE(line.find(" of parameters; on the host "), std::string::npos) << line;
+  EXPECT_NE(line.find(" of 500.0 MiB in all ("), std::string::npos) << line;
+}
+
 TEST(RunMessages, end_with_the_command_that_evaluates_the_result) {
   const TinyProject project;
   const std::string name = "it's here";
@@ -140,6 +147,7 @@ TEST(EvaluationMessages, say_what_is_evaluated_before_it_is) {
   EXPECT_EQ(result.exit_code, 4) << result.err;
   EXPECT_EQ(result.out.find("model     LlamaForCausalLM"), 0U) << result.out;
   EXPECT_EQ(line_of(result.out, "set       "), "test.tsv, 10 of 10 rows");
+  EXPECT_NE(line_of(result.out, "memory    ").find(", less a tenth)"), std::string::npos);  // the limit that bound
   EXPECT_NE(line_of(result.out, "compute   "), "");
   EXPECT_EQ(result.out.find("accuracy"), std::string::npos) << result.out;
 }
