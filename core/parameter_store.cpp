@@ -118,10 +118,7 @@ Weight ParameterStore::view(int tensor, int chunk, std::int64_t row_begin, std::
     w.data += image_offset(table_.blocks[size(t.block)], t, rule_.storage) +
               static_cast<std::size_t>(row_begin * t.cols) * bytes_of(storage) -
               placement_.chunks.chunks[size(chunk)].offset;
-  // One-dimensional tensors keep to the rounding points of the matrices beside them: a unit has one version.
-  w.absorb = w.pending.size();
-  if (rule_.storage != Storage::fp32)
-    while (w.absorb > 0 && (w.pending[w.absorb - 1].t + 1) % rule_.round_every != 0) --w.absorb;
+  w.absorb = updated(version) - version;
   return w;
 }
 

@@ -11,6 +11,7 @@ namespace distzo2 {
 // ranks, so all know without a word whether a pass updates anything. Where buffers stand between the copy and what is
 // computed, the copy alone is updated, before the pass: nothing is written back then.
 
+// One-dimensional tensors keep to the rounding points of the matrices beside them: a unit has one version.
 std::uint32_t ParameterStore::updated(std::uint32_t version) const {
   return std::max(version, rule_.storage == Storage::fp32 ? next_ : next_ - next_ % rule_.round_every);
 }

@@ -80,7 +80,7 @@ DiskSpeed measure_disk(const std::filesystem::path& folder, const DiskMix& mix, 
     } while (elapsed() < seconds);
   });
   if (written > 0) file.sync();
-  return {.bytes_read = read, .bytes_written = written, .seconds = elapsed(), .direct = file.direct()};
+  return {.bytes_read = read, .bytes_written = written, .seconds = elapsed()};
 }
 
 }  // namespace distzo2

@@ -20,7 +20,6 @@ struct DiskMix {
 struct DiskSpeed {
   std::uint64_t bytes_read = 0, bytes_written = 0;
   double seconds = 0;
-  bool direct = false;
   double read_bytes_per_s() const { return static_cast<double>(bytes_read) / seconds; }
   double written_bytes_per_s() const { return static_cast<double>(bytes_written) / seconds; }
   double bytes_per_s() const { return read_bytes_per_s() + written_bytes_per_s(); }

@@ -21,8 +21,6 @@ public:
   IoPool(const IoPool&) = delete;
   IoPool& operator=(const IoPool&) = delete;
 
-  int threads() const { return static_cast<int>(threads_.size()); }
-
   /// work(i) for each i of [0, count), here and on the pool's threads; returns when all have ended. The first exception
   /// is thrown again, then what was not begun is left out. Several threads may call it: the pool serves them in turn.
   template <class F>
