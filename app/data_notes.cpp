@@ -92,6 +92,9 @@ std::vector<std::string> notes_of(const LoadedData& data, std::uint32_t batch) {
       notes.push_back(
           fmt::format("{}: {} of the file {} a cell in double quotes; in a TSV quotes are a part of the text", s.source,
                       counted(s.quoted_rows, "row"), s.quoted_rows == 1 ? "has" : "have"));
+    if (s.report.blank > 0)
+      notes.push_back(fmt::format("{}: {} without text in a column that the task's template uses", s.source,
+                                  counted(s.report.blank, "example")));
     if (s.report.shortened > 0)
       notes.push_back(fmt::format("{}: {} shortened to {} tokens", s.source, counted(s.report.shortened, "prompt"),
                                   data.options.max_length));

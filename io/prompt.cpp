@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "core/error.hpp"
 #include "core/pieces.hpp"
+#include "io/fail.hpp"
 
 namespace distzo2 {
 
@@ -26,6 +26,7 @@ constexpr std::size_t rows_of_piece = 256;  // that a thread takes at a time
 void add(PromptReport& sum, const PromptReport& part) {
   sum.shortened += part.shortened;
   sum.dropped += part.dropped;
+  sum.blank += part.blank;
   sum.split_inside += part.split_inside;
   sum.label_counts.resize(std::max(sum.label_counts.size(), part.label_counts.size()), 0);
   for (std::size_t i = 0; i < part.label_counts.size(); ++i) {
@@ -56,24 +57,24 @@ std::optional<Example> tokenize(const TaskText& text, const Encode& encode, cons
   }
   example.prompt.insert(example.prompt.end(), prompt.begin(), prompt.begin() + cut);
   if (example.prompt.empty()) {
-    throw Error(ExitCode::file, fmt::format("{}: no token stands before the label: nothing predicts it", where));
+    fail(fmt::format("{}: no token stands before the label: nothing predicts it", where));
   }
   std::size_t longest = 0;
   for (std::size_t i = 0; i < wholes.size(); ++i) {
     example.candidates.emplace_back(wholes[i].begin() + cut, wholes[i].end());
     longest = std::max(longest, example.candidates.back().size());
     if (example.candidates.back().empty()) {
-      throw Error(ExitCode::file,
-                  fmt::format("{}: the answer \"{}\" has no tokens of its own", where, text.answers[i]));
+      fail(fmt::format("{}: the answer \"{}\" has no tokens of its own", where, text.answers[i]));
     }
   }
 
   const auto limit = static_cast<std::size_t>(std::max(options.max_length, 0));
   if (example.prompt.size() + longest > limit) {
     if (longest + 1 > limit) {
-      throw Error(ExitCode::file, fmt::format("{}: a label of {} tokens and one token before it do not fit into a "
-                                              "maximal length of {} tokens",
-                                              where, longest, limit));
+      fail(
+          fmt::format("{}: a label of {} tokens and one token before it do not fit into a "
+                      "maximal length of {} tokens",
+                      where, longest, limit));
     }
     if (!options.truncate) {
       ++report.dropped;
@@ -85,6 +86,7 @@ std::optional<Example> tokenize(const TaskText& text, const Encode& encode, cons
     ++report.shortened;
   }
 
+  report.blank += text.blank ? 1 : 0;
   report.split_inside += shared < prompt.size() ? 1 : 0;
   report.label_counts.resize(std::max(report.label_counts.size(), text.answers.size()), 0);
   ++report.label_counts[static_cast<std::size_t>(text.label)];
@@ -115,10 +117,8 @@ TokenizedRows tokenize_rows(const Task& task, const Dataset& data, std::span<con
     add(result.report, piece.report);
   }
   if (result.examples.empty()) {
-    throw Error(
-        ExitCode::file,
-        fmt::format("{}: no example is left: {} of {} rows exceed the maximal length of {} tokens and were dropped",
-                    data.path.string(), result.report.dropped, rows.size(), options.max_length));
+    fail(fmt::format("{}: no example is left: {} of {} rows exceed the maximal length of {} tokens and were dropped",
+                     data.path.string(), result.report.dropped, rows.size(), options.max_length));
   }
   std::sort(result.report.lengths.begin(), result.report.lengths.end());
   return result;

@@ -28,6 +28,7 @@ struct PromptOptions {
 struct PromptReport {
   std::size_t shortened = 0;              // prompts cut to max_length
   std::size_t dropped = 0;                // examples left out for their length
+  std::size_t blank = 0;                  // rows in which a field has no text
   std::size_t split_inside = 0;           // prompts whose last tokens merge with a label's and were given to candidates
   std::vector<std::size_t> label_counts;  // (labels)
   std::vector<std::uint32_t> lengths;     // prompt and longest candidate, ascending

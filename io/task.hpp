@@ -66,6 +66,7 @@ struct TaskText {
   std::string prompt;  // exactly the template up to {label}
   std::vector<std::string> answers;
   int label = 0;
+  bool blank = false;  // a field of the template or of an answer has no text
 };
 
 /// A task joined to the columns of a data set.

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 #include "io/task.hpp"
 #include "io/trimmed.hpp"
 
@@ -70,10 +70,8 @@ TaskReader::TaskReader(const Task& task, const Dataset& data) : task_(task), dat
   const auto column = [&](const std::string& name, const std::string& wanted_by) {
     const int found = data.find_column(name);
     if (found < 0) {
-      throw Error(
-          ExitCode::file,
-          fmt::format("{}: no column \"{}\", which {} of task \"{}\" ({}) needs; the columns are {}",
-                      data.path.string(), name, wanted_by, task.name, task.path.string(), quoted(data.columns)));
+      fail(fmt::format("{}: no column \"{}\", which {} of task \"{}\" ({}) needs; the columns are {}",
+                       data.path.string(), name, wanted_by, task.name, task.path.string(), quoted(data.columns)));
     }
     return static_cast<std::size_t>(found);
   };
@@ -99,31 +97,36 @@ std::string TaskReader::field_text(int field, std::uint32_t row) const {
     for (const auto& [from, to] : f.map) {
       accepted.push_back(from);
     }
-    throw Error(ExitCode::file, fmt::format("{}: column \"{}\" is \"{}\"; task \"{}\" accepts {}", data_.where(row),
-                                            f.column, text, task_.name, quoted(accepted)));
+    fail(fmt::format("{}: column \"{}\" is \"{}\"; task \"{}\" accepts {}", data_.where(row), f.column, text,
+                     task_.name, quoted(accepted)));
   }
   return it->second;
 }
 
 TaskText TaskReader::text(std::uint32_t row) const {
   TaskText result;
+  const auto worded = [&](int field) {
+    std::string text = field_text(field, row);
+    result.blank = result.blank || trimmed(text, blanks).empty();
+    return text;
+  };
   for (const TemplatePart& part : task_.parts) {
-    result.prompt += part.field < 0 ? part.text : field_text(part.field, row);
+    result.prompt += part.field < 0 ? part.text : worded(part.field);
   }
   result.label = -1;
   const std::string_view value = trimmed(data_.cell(row, label_column_), blanks);
   std::vector<std::string> accepted;
   for (std::size_t i = 0; i < task_.labels.size(); ++i) {
     const TaskLabel& label = task_.labels[i];
-    result.answers.push_back(label.field < 0 ? label.word : field_text(label.field, row));
+    result.answers.push_back(label.field < 0 ? label.word : worded(label.field));
     accepted.insert(accepted.end(), label.values.begin(), label.values.end());
     if (std::find(label.values.begin(), label.values.end(), value) != label.values.end()) {
       result.label = static_cast<int>(i);
     }
   }
   if (result.label < 0) {
-    throw Error(ExitCode::file, fmt::format("{}: label \"{}\" in column \"{}\"; task \"{}\" accepts {}",
-                                            data_.where(row), value, task_.label_column, task_.name, quoted(accepted)));
+    fail(fmt::format("{}: label \"{}\" in column \"{}\"; task \"{}\" accepts {}", data_.where(row), value,
+                     task_.label_column, task_.name, quoted(accepted)));
   }
   return result;
 }

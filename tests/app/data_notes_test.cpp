@@ -23,6 +23,13 @@ TEST(DataNotes, name_what_is_odd_about_the_sets) {
   EXPECT_NE(notes({"data/test=quoted.tsv"})
                 .find("quoted.tsv, 5 of 5 rows: 2 rows of the file have a cell in double quotes; in a TSV quotes are"),
             std::string::npos);
+  project.write("blank.tsv", "sentence\tlabel\n\t1\nb\t0\n \t1\nd\t0\ne\t1\n");
+  EXPECT_NE(notes({"data/test=blank.tsv"})
+                .find("blank.tsv, 5 of 5 rows: 2 examples without text in a column that the task's template uses"),
+            std::string::npos);
+  project.write("blank.jsonl", "{\"sentence\": \"\", \"label\": 1}\n{\"sentence\": \"b\", \"label\": 0}\n");
+  EXPECT_NE(notes({"data/test=blank.jsonl"}).find("blank.jsonl, 2 of 2 rows: 1 example without text in a column"),
+            std::string::npos);
   EXPECT_NE(notes({"zo/batch=41"}).find("fewer than a batch of 41"), std::string::npos);
   project.write("one.tsv", "sentence\tlabel\na\t1\nb\t1\nc\t1\nd\t1\ne\t1\n");
   EXPECT_NE(notes({"data/train=one.tsv"}).find("every example has the label \"yes\""), std::string::npos);

@@ -173,6 +173,14 @@ TEST(Task, refuses_unknown_keys_and_values_with_what_is_accepted) {
   EXPECT_NE(with(R"("word": "yes")", R"("word": "")").find("may not be empty"), std::string::npos);
 }
 
+TEST(Task, tells_of_a_row_whose_field_has_no_text) {
+  EXPECT_TRUE(text_of(committed("sst2"), {"sentence", "label"}, {" \t", "1"}).blank);
+  EXPECT_FALSE(text_of(committed("sst2"), {"sentence", "label"}, {"a", "1"}).blank);
+  const Texts columns{"premise", "hypothesis", "label"};
+  EXPECT_TRUE(text_of(committed("rte"), columns, {"Cats sleep.", "", "0"}).blank);
+  EXPECT_FALSE(text_of(committed("rte"), columns, {"Cats sleep.", "They do.", "0"}).blank);
+}
+
 TEST(Task, names_columns_that_the_data_lack_and_those_there_are) {
   const Task task = committed("sst2");
   const std::string field = refusal([&] { text_of(task, {"text", "label"}, {"a", "1"}); });
