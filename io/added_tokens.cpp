@@ -6,10 +6,18 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 #include "io/unicode.hpp"
 
 namespace distzo2 {
+
+namespace {
+
+// A byte of these takes some hundred in the tries, and tokens are words: of one, of all.
+constexpr std::size_t max_added_token_bytes = 512;
+constexpr std::size_t max_added_tokens_bytes = std::size_t{4} << 20;
+
+}  // namespace
 
 AddedToken added_token_of(const JsonObject& entry, std::optional<std::int32_t> id) {
   accept_only(entry, {"__type", "id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
@@ -62,31 +70,40 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Bpe& bpe, const N
     : tokens_(std::move(tokens)) {
   // Special tokens come first where two normalise to the same text.
   std::stable_partition(tokens_.begin(), tokens_.end(), [](const AddedToken& t) { return t.special; });
+  std::size_t text_bytes = 0;
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     AddedToken& token = tokens_[i];
-    const auto fail = [&](const std::string& problem) {
-      throw Error(ExitCode::file,
-                  fmt::format("{}: the added token \"{}\" (id {}) {}", where, token.content, token.id, problem));
+    const auto refuse = [&](const std::string& problem) {
+      fail(fmt::format("{}: the added token \"{}\" (id {}) {}", where, distzo2::shown(token.content), token.id,
+                       problem));
     };
     if (token.content.empty()) {
-      fail("has no text");
+      refuse("has no text");
+    }
+    if (token.content.size() > max_added_token_bytes) {
+      refuse(fmt::format("has {} bytes; at most {} are accepted", token.content.size(), max_added_token_bytes));
     }
     if (token.id < 0 || token.id >= max_token_ids) {
-      fail(fmt::format("has an id that is not within 0 to {}", max_token_ids - 1));
+      refuse(fmt::format("has an id that is not within 0 to {}", max_token_ids - 1));
     }
     if (const auto known = bpe.id(token.content); known && *known != token.id) {
-      fail(fmt::format("has the id {} in the vocabulary; the two must agree", *known));
+      refuse(fmt::format("has the id {} in the vocabulary; the two must agree", *known));
     }
     if (const auto holder = bpe.token(token.id); holder && *holder != token.content) {
-      fail(fmt::format("has the id of \"{}\" in the vocabulary; ids must not stand twice", *holder));
+      refuse(fmt::format("has the id of \"{}\" in the vocabulary; ids must not stand twice", *holder));
     }
     if (!by_content_.emplace(token.content, i).second) {
-      fail("stands twice");
+      refuse("stands twice");
     }
     if (const auto [holder, is_new] = by_id_.emplace(token.id, i); !is_new) {
-      fail(fmt::format("has the id of \"{}\"; ids must not stand twice", tokens_[holder->second].content));
+      refuse(fmt::format("has the id of \"{}\"; ids must not stand twice", tokens_[holder->second].content));
     }
     token.shown = token.normalized ? normalizer.apply(token.content) : token.content;
+    text_bytes += token.shown.size();
+    if (text_bytes > max_added_tokens_bytes) {
+      refuse(fmt::format("is one too many: with those before it {} bytes, of which {} are accepted", text_bytes,
+                         max_added_tokens_bytes));
+    }
     (token.normalized ? after_ : before_).insert(token.shown, i);
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "io/block_file.hpp"
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 
 #include <fmt/format.h>
 
@@ -147,9 +147,7 @@ void BlockFile::sync() {
   check_present();
   {
     const std::lock_guard lock(mutex_);
-    if (sync_failed_)
-      throw Error(ExitCode::file,
-                  file_.file().path().string() + ": an earlier sync of it failed: it cannot be relied on");
+    if (sync_failed_) fail(file_.file().path().string() + ": an earlier sync of it failed: it cannot be relied on");
     syncing_.swap(replaced_);  // what replaced these has been written: it is part of this sync
     unsynced_bytes_ = 0;
   }

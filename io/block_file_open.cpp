@@ -2,7 +2,7 @@
 // How a store is made, found, checked and removed.
 #include "io/block_file.hpp"
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 #include "io/json_file.hpp"
 #include "io/output_file.hpp"
 
@@ -24,6 +24,7 @@ constexpr const char* header_name = "store.json";
 constexpr const char* partial_name = "store.json.partial";
 constexpr std::int64_t format_version = 3;
 constexpr std::size_t most_header_bytes = 65536;
+constexpr std::uint64_t sequence_end = std::uint64_t{1} << 63;  // no store comes near: those after it fit 64 bits
 constexpr const char* remedy = "free some, or name a folder with more room by the deck's key memory/scratch folder";
 constexpr const char* other_folder = "or name another folder by the deck's key memory/scratch folder";
 
@@ -37,18 +38,18 @@ bool make_folder(const fs::path& folder) {
   const bool made = fs::create_directories(folder, ec);
   std::error_code none;
   if (ec && fs::exists(folder, none))
-    throw Error(ExitCode::file, fmt::format("{}: is no folder; move it away, {}", folder.string(), other_folder));
+    fail(fmt::format("{}: is no folder; move it away, {}", folder.string(), other_folder));
   if (ec && fs::is_symlink(folder, none))
-    throw Error(ExitCode::file, fmt::format("{}: is a link to {}, which is not there; make that folder, {}",
-                                            folder.string(), fs::read_symlink(folder, none).string(), other_folder));
-  if (ec) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", folder.string(), ec.message()));
+    fail(fmt::format("{}: is a link to {}, which is not there; make that folder, {}", folder.string(),
+                     fs::read_symlink(folder, none).string(), other_folder));
+  if (ec) fail(fmt::format("{}: cannot be created: {}", folder.string(), ec.message()));
   return made;
 }
 
 void remove_file(const fs::path& path) {
   std::error_code ec;
   fs::remove(path, ec);
-  if (ec) throw Error(ExitCode::file, fmt::format("{}: cannot be removed: {}", path.string(), ec.message()));
+  if (ec) fail(fmt::format("{}: cannot be removed: {}", path.string(), ec.message()));
 }
 
 bool has_header(const fs::path& folder) try {
@@ -124,13 +125,13 @@ BlockFile::BlockFile(const fs::path& folder, const ChunkTable& table, Storage st
       stored_(options.stored),
       entries_(table.chunks.size()) {
   if (options.spare_slots < 1) throw Error(ExitCode::internal, "a store needs at least one spare slot");
-  if (!file_.file().lock())
-    throw Error(ExitCode::file, fmt::format("{}: another process uses this store", folder.string()));
+  if (!file_.file().lock()) fail(fmt::format("{}: another process uses this store", folder.string()));
   const std::uint64_t slots = table.chunks.size() + static_cast<std::uint64_t>(options.spare_slots);
-  const bool found = !temporary_ && fs::exists(folder / header_name);
+  std::error_code none;
+  const bool found = !temporary_ && fs::exists(folder / header_name, none);
   if (!found && !begins_with_slots(folder / data_name))
-    throw Error(ExitCode::file, fmt::format("{}: is in a store's place and is none; move it away, {}",
-                                            (folder / data_name).string(), other_folder));
+    fail(fmt::format("{}: is in a store's place and is none; move it away, {}", (folder / data_name).string(),
+                     other_folder));
   if (temporary_) remove_files(folder);
   if (found) check_identity(storage);
   if (found && file_.file().size() > 0)
@@ -163,9 +164,7 @@ void BlockFile::create(std::uint64_t slots, Storage storage) {
   write_file(folder_ / partial_name, header.dump(2) + "\n");
   std::error_code ec;
   fs::rename(folder_ / partial_name, folder_ / header_name, ec);
-  if (ec)
-    throw Error(ExitCode::file,
-                fmt::format("{}: cannot be renamed into place: {}", (folder_ / header_name).string(), ec.message()));
+  if (ec) fail(fmt::format("{}: cannot be renamed into place: {}", (folder_ / header_name).string(), ec.message()));
   sync_folder(folder_);
 }
 
@@ -191,6 +190,11 @@ void BlockFile::check_identity(Storage storage) const try {
 void BlockFile::open(std::uint64_t slots, const BlockFileOptions& options) {
   // 1. As many slots as this run needs.
   const std::uint64_t found = file_.slots();
+  if (found > 4 * slots + 1024)  // another run may have had more spare ones
+    fail(
+        fmt::format("{}: room for {} chunks, where the store needs {}: it is no store of this program's; remove {}, of "
+                    "which nothing is lost, {}",
+                    file_.file().path().string(), found, slots, folder_.string(), other_folder));
   slots = std::max(slots, found);
   if (slots * file_.stride() > file_.file().size()) file_.file().allocate(slots * file_.stride(), remedy);
   // 2. Whole headers of this store, and those of versions that nothing covers or that other records led to.
@@ -198,7 +202,7 @@ void BlockFile::open(std::uint64_t slots, const BlockFileOptions& options) {
   std::vector<std::int64_t> uncovered;
   pool_.run(static_cast<int>(found), [&](int i) {
     const std::optional<SlotHeader> header = file_.header(static_cast<std::uint64_t>(i));
-    if (!header || header->store != store_ || header->chunk >= entries_.size() ||
+    if (!header || header->store != store_ || header->sequence >= sequence_end || header->chunk >= entries_.size() ||
         header->bytes != chunk_at(static_cast<int>(header->chunk)).bytes)
       return;
     const std::lock_guard lock(mutex_);

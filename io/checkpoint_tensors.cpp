@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 
 namespace distzo2 {
 
@@ -67,17 +67,17 @@ void check_tensors(const CheckpointReader& reader, const ModelConfig& config, co
       const Tensor& embedding = embedding_of(table);
       reader.expect(name, std::vector{embedding.rows, embedding.cols});
       if (!equal(reader, name, embedding.name, embedding.size())) {
-        throw Error(ExitCode::file,
-                    fmt::format("{}: tensor \"{}\" differs from the embedding, but config.json ties them "
-                                "(tie_word_embeddings); set it to false there, or remove the tensor",
-                                reader.folder().string(), name));
+        fail(
+            fmt::format("{}: tensor \"{}\" differs from the embedding, but config.json ties them "
+                        "(tie_word_embeddings); set it to false there, or remove the tensor",
+                        reader.folder().string(), name));
       }
       continue;
     }
-    throw Error(ExitCode::file,
-                fmt::format("{}: tensor \"{}\" belongs to no {} of the dimensions in config.json; accepted: a model "
-                            "whose tensors are all used",
-                            reader.folder().string(), name, config.architecture));
+    fail(
+        fmt::format("{}: tensor \"{}\" belongs to no {} of the dimensions in config.json; accepted: a model "
+                    "whose tensors are all used",
+                    reader.folder().string(), name, config.architecture));
   }
 }
 

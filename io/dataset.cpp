@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 #include "io/json_file.hpp"
 
 namespace distzo2 {
@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::size_t max_file_bytes = std::size_t{4} << 30;
 constexpr std::size_t max_columns = 1024;
+constexpr std::size_t max_column_bytes = 4096;  // of a name
+constexpr std::size_t max_cells = std::size_t{1} << 28;
 constexpr std::size_t max_rows = std::numeric_limits<std::uint32_t>::max() - 1;
 
 struct Line {
@@ -29,7 +31,7 @@ struct Line {
 };
 
 [[noreturn]] void refuse(const std::filesystem::path& path, std::uint64_t line, const std::string& problem) {
-  throw Error(ExitCode::file, fmt::format("{}, line {}: {}", path.string(), line, problem));
+  fail(fmt::format("{}, line {}: {}", path.string(), line, problem));
 }
 
 /// Takes lines off a text; a carriage return before the line feed belongs to neither.
@@ -67,10 +69,14 @@ void check_utf8(const std::filesystem::path& path, const Line& line) {
   }
 }
 
-std::vector<std::string_view> cells_of(std::string_view line) {
+std::vector<std::string_view> cells_of(const std::filesystem::path& path, const Line& numbered) {
   std::vector<std::string_view> cells;
+  const std::string_view line = numbered.text;
   std::size_t begin = 0;
   for (;;) {
+    if (cells.size() == max_columns) {
+      refuse(path, numbered.number, fmt::format("more than {} columns", max_columns));
+    }
     const std::size_t tab = line.find('\t', begin);
     cells.push_back(line.substr(begin, tab == std::string_view::npos ? tab : tab - begin));
     if (tab == std::string_view::npos) {
@@ -81,13 +87,14 @@ std::vector<std::string_view> cells_of(std::string_view line) {
 }
 
 void check_columns(const Dataset& data, std::uint64_t line) {
-  if (data.columns.size() > max_columns) {
-    refuse(data.path, line, fmt::format("{} columns; at most {} are accepted", data.columns.size(), max_columns));
-  }
   std::set<std::string_view> seen;
   for (const std::string& column : data.columns) {
     if (column.empty()) {
       refuse(data.path, line, "a column has no name");
+    }
+    if (column.size() > max_column_bytes) {
+      refuse(data.path, line,
+             fmt::format("a column's name has {} bytes; at most {} are accepted", column.size(), max_column_bytes));
     }
     if (!seen.insert(column).second) {
       refuse(data.path, line, fmt::format("column \"{}\" stands twice", column));
@@ -99,6 +106,9 @@ void add_line_number(Dataset& data, std::uint64_t line) {
   if (data.lines.size() >= max_rows) {
     refuse(data.path, line, fmt::format("more than {} rows", max_rows));
   }
+  if (data.cells.size() > max_cells) {
+    refuse(data.path, line, fmt::format("more than {} cells in all", max_cells));
+  }
   data.lines.push_back(line);
 }
 
@@ -109,7 +119,7 @@ void read_tsv(Dataset& data, std::string_view text) {
     return;
   }
   check_utf8(data.path, line);
-  for (const std::string_view name : cells_of(line.text)) {
+  for (const std::string_view name : cells_of(data.path, line)) {
     data.columns.emplace_back(name);
   }
   check_columns(data, line.number);
@@ -123,7 +133,7 @@ void read_tsv(Dataset& data, std::string_view text) {
       refuse(data.path, blank, "an empty line between rows");
     }
     check_utf8(data.path, line);
-    const auto cells = cells_of(line.text);
+    const auto cells = cells_of(data.path, line);
     if (cells.size() != data.columns.size()) {
       refuse(data.path, line.number,
              fmt::format("{} tab-separated column{}; the header has {} ({})", cells.size(),
@@ -142,6 +152,10 @@ void flatten(const Dataset& data, std::uint64_t line, const std::string& outer, 
              Cells& cells) {
   for (const auto& [key, value] : object.items()) {
     const std::string name = outer.empty() ? key : outer + "." + key;
+    if (cells.size() == max_columns || name.size() > max_column_bytes) {
+      refuse(data.path, line,
+             fmt::format("more than {} columns, or a name of more than {} bytes", max_columns, max_column_bytes));
+    }
     if (value.is_object()) {
       flatten(data, line, name, value, cells);
     } else if (value.is_string()) {
@@ -209,7 +223,7 @@ std::string Dataset::where(std::uint32_t row) const {
 Dataset read_dataset(const std::filesystem::path& path) {
   const std::string ending = path.extension().string();
   if (ending != ".tsv" && ending != ".jsonl") {
-    throw Error(ExitCode::file, fmt::format("{}: the name of a data set ends in .tsv or .jsonl", path.string()));
+    fail(fmt::format("{}: the name of a data set ends in .tsv or .jsonl", path.string()));
   }
   const std::string bytes = read_text_file(path, max_file_bytes);
   Dataset data;
@@ -228,8 +242,7 @@ Dataset read_dataset(const std::filesystem::path& path) {
     read_jsonl(data, text);
   }
   if (data.lines.empty()) {
-    throw Error(ExitCode::file,
-                fmt::format("{}: no rows{}", path.string(), data.columns.empty() ? "" : ", only a header"));
+    fail(fmt::format("{}: no rows{}", path.string(), data.columns.empty() ? "" : ", only a header"));
   }
   return data;
 }

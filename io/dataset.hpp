@@ -28,7 +28,7 @@ struct Dataset {
 /// Reads a labelled data set by the ending of its name: `.tsv` (a header, tabs, quotes literal, LF or CRLF) or `.jsonl`
 /// (an object a line: text, numbers, true and false; objects inside become columns "outer.inner"). UTF-8, a byte-order
 /// mark is dropped. Throws Error (file) naming file, line and what is wrong: wrong column counts, other keys than the
-/// first line's, invalid UTF-8, no rows, over 4 GiB, over 1,024 columns, over 2^32 - 2 rows.
+/// first line's, invalid UTF-8, no rows, over 4 GiB, over 1,024 columns, over 2^32 - 2 rows, over 2^28 cells.
 Dataset read_dataset(const std::filesystem::path& path);
 
 }  // namespace distzo2

@@ -8,7 +8,7 @@
 #include <array>
 #include <string_view>
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 #include "io/hf_config_keys.hpp"
 #include "io/json_file.hpp"
 
@@ -40,6 +40,8 @@ constexpr std::int64_t max_width = std::int64_t{1} << 20;
 constexpr std::int64_t max_ffn = std::int64_t{1} << 24;
 constexpr std::int64_t max_layers = 10'000;
 constexpr std::int64_t max_heads = 1 << 16;
+
+constexpr std::size_t max_config_bytes = std::size_t{4} << 20;
 
 const FamilyRow& read_family(const JsonObject& config) {
   const std::string type = config.string("model_type");
@@ -239,16 +241,14 @@ ModelConfig read_model_config(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "config.json";
   std::error_code ec;
   if (!std::filesystem::is_directory(folder, ec)) {
-    throw Error(ExitCode::file, fmt::format("{}: no such folder; a model is a Hugging Face folder with config.json and "
-                                            "safetensors files",
-                                            folder.string()));
+    fail(folder, "no such folder; a model is a Hugging Face folder with config.json and safetensors files");
   }
-  return parse_model_config(read_json_file(file), file.string());
+  return parse_model_config(read_json_file(file, {.max_bytes = max_config_bytes}), file.string());
 }
 
 std::vector<std::string> unknown_config_keys(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "config.json";
-  const nlohmann::json config = read_json_file(file);
+  const nlohmann::json config = read_json_file(file, {.max_bytes = max_config_bytes});
   return unknown_keys(JsonObject(config, file.string()));
 }
 

@@ -80,7 +80,7 @@ public:
   bool key(std::string& k) override {
     if (open_.back()->contains(k)) {
       fail(fmt::format("{}: {}: key \"{}\" stands twice in one object; keep one of them", name_,
-                       place(text_, read_, limits_.first_line), k));
+                       place(text_, read_, limits_.first_line), shown(k)));
     }
     slot_ = &(*open_.back())[k];
     return true;
@@ -94,7 +94,7 @@ public:
       what.erase(0, detail + 2);
     }
     fail(fmt::format("{}: {}: not valid JSON near \"{}\": {}", name_, place(text_, position, limits_.first_line),
-                     last_token, what));
+                     shown(last_token), shown(what)));
   }
 
 private:
@@ -132,15 +132,19 @@ private:
   json* slot_ = nullptr;     // where the value of the key just read goes
 };
 
-std::string shown(const json& v) {
-  std::string text = v.dump(-1, ' ', false, json::error_handler_t::replace);
+}  // namespace
+
+std::string shown(const json& value) {
+  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
   if (text.size() > 60) {
     text = text.substr(0, 57) + "...";
   }
   return text;
 }
 
-}  // namespace
+std::string shown(const std::string& name) {
+  return name.size() > 200 ? name.substr(0, 197) + "..." : name;
+}
 
 std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes) {
   expect_regular_file(path);
@@ -197,7 +201,7 @@ JsonObject::JsonObject(const json& value, std::string file, std::string path)
     : value_(&value), file_(std::move(file)), path_(std::move(path)) {
   if (!value.is_object()) {
     fail(fmt::format("{}: {} is {}; an object {{...}} was expected", file_,
-                     path_.empty() ? "the whole file" : fmt::format("key \"{}\"", path_), shown(value)));
+                     path_.empty() ? "the whole file" : fmt::format("key \"{}\"", shown(path_)), shown(value)));
   }
 }
 
@@ -217,9 +221,9 @@ std::string JsonObject::path_of(const std::string& key) const {
 void JsonObject::refuse(const std::string& key, const std::string& problem) const {
   const auto it = value_->find(key);
   if (it == value_->end()) {
-    fail(fmt::format("{}: key \"{}\" is missing; {}", file_, path_of(key), problem));
+    fail(fmt::format("{}: key \"{}\" is missing; {}", file_, shown(path_of(key)), problem));
   }
-  fail(fmt::format("{}: key \"{}\" is {}; {}", file_, path_of(key), shown(*it), problem));
+  fail(fmt::format("{}: key \"{}\" is {}; {}", file_, shown(path_of(key)), shown(*it), problem));
 }
 
 const json& JsonObject::value(const std::string& key) const {

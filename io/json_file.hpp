@@ -13,9 +13,9 @@ namespace distzo2 {
 
 /// What a JSON text may cost before anything of it is believed.
 struct JsonLimits {
-  std::size_t max_bytes = std::size_t{256} << 20;
-  int max_depth = 64;          // arrays and objects within each other
-  std::size_t first_line = 1;  // the number of the text's first line, in messages
+  std::size_t max_bytes = std::size_t{64} << 20;  // values take some twenty times that
+  int max_depth = 64;                             // arrays and objects within each other
+  std::size_t first_line = 1;                     // the number of the text's first line, in messages
 };
 
 /// The file's value. Throws Error(file) naming the file, and line and column, where it cannot be read, is larger or
@@ -24,6 +24,10 @@ nlohmann::json read_json_file(const std::filesystem::path& path, const JsonLimit
 
 /// The same for a text already in memory; `name` stands in messages where the file's path would.
 nlohmann::json parse_json(std::string_view text, const std::string& name, const JsonLimits& limits = {});
+
+/// A value, or a name out of a file, as messages show it: cut short where it is long.
+std::string shown(const nlohmann::json& value);
+std::string shown(const std::string& name);
 
 /// JSON over several lines, or in one; what is not UTF-8 in it, as file names may be, becomes U+FFFD.
 std::string json_text(const nlohmann::ordered_json& value, bool one_line = false);

@@ -3,10 +3,15 @@
 
 #include <fmt/format.h>
 
+#include "io/fail.hpp"
 #include "io/tokenizer_parts.hpp"
 #include "io/unicode.hpp"
 
 namespace distzo2 {
+
+std::size_t most_replaced_bytes(std::size_t bytes) {
+  return 4096 + 16 * bytes;
+}
 
 std::string replace_all(const std::string& text, const Regex& pattern, const std::string& content) {
   const std::vector<Span> matches = pattern.find_all(text);
@@ -19,6 +24,10 @@ std::string replace_all(const std::string& text, const Regex& pattern, const std
     out.append(text, done, match.begin - done);
     out += content;
     done = match.end;
+    if (out.size() > most_replaced_bytes(text.size())) {
+      pattern.refuse(fmt::format("its replacement makes more than {} bytes of a text of {}; no more are accepted",
+                                 most_replaced_bytes(text.size()), text.size()));
+    }
   }
   return out.append(text, done);
 }
@@ -33,6 +42,7 @@ Normalizer::Normalizer(const JsonObject& file) {
   if (!file.has("normalizer")) {
     return;
   }
+  where_ = file.file() + ": key \"normalizer\"";
   for (const JsonObject& step : flatten_sequence(file.object("normalizer"), "normalizers")) {
     const std::string type = step.string("type");
     if (type == "NFC") {
@@ -51,6 +61,7 @@ Normalizer::Normalizer(const JsonObject& file) {
 }
 
 std::string Normalizer::apply(std::string text) const {
+  const std::size_t most = most_replaced_bytes(text.size());
   for (const auto& step : steps_) {
     if (std::holds_alternative<Nfc>(step)) {
       text = normalize_nfc(text);
@@ -59,6 +70,10 @@ std::string Normalizer::apply(std::string text) const {
     } else {
       const auto& replace = std::get<Replace>(step);
       text = replace_all(text, replace.pattern, replace.content);
+    }
+    if (text.size() > most) {
+      fail(fmt::format("{}: its steps make {} bytes of a text; {} are accepted of its length", where_, text.size(),
+                       most));
     }
   }
   return text;

@@ -30,7 +30,11 @@ private:
   };
 
   std::vector<std::variant<Nfc, Prepend, Replace>> steps_;
+  std::string where_;  // for messages
 };
+
+/// What replacements may make of a text of so many bytes: of the steps in a file each can double it.
+std::size_t most_replaced_bytes(std::size_t bytes);
 
 /// `text` with each match of `pattern` replaced by `content`.
 std::string replace_all(const std::string& text, const Regex& pattern, const std::string& content);

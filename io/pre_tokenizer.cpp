@@ -71,6 +71,10 @@ PreTokenizer::PreTokenizer(const JsonObject& file) {
   }
   for (const JsonObject& object : flatten_sequence(file.object("pre_tokenizer"), "pretokenizers")) {
     steps_.push_back(step_of(object));
+    const auto is_byte_level = [](const Step& step) { return std::holds_alternative<ByteLevel>(step); };
+    if (std::ranges::count_if(steps_, is_byte_level) > 1) {
+      object.refuse("type", "a second one would take the stand-ins of bytes for text; accepted is one");
+    }
   }
 }
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 
 namespace distzo2 {
 
@@ -55,9 +55,10 @@ std::string translated(std::string_view pattern, const std::string& where) {
   bool in_class = false;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     if (const auto construct = ambiguous(pattern, i, in_class)) {
-      throw Error(ExitCode::file, fmt::format("{}: the pattern \"{}\" uses {}, which is not supported; accepted are "
-                                              "\\s, \\S, \\d, \\D, \\p{{...}}, \\P{{...}}, classes and look-around",
-                                              where, pattern, *construct));
+      fail(
+          fmt::format("{}: the pattern \"{}\" uses {}, which is not supported; accepted are "
+                      "\\s, \\S, \\d, \\D, \\p{{...}}, \\P{{...}}, classes and look-around",
+                      where, pattern, *construct));
     }
     const char c = pattern[i];
     if (c == '\\' && i + 1 < pattern.size()) {
@@ -106,19 +107,19 @@ Regex Regex::literal(std::string_view text, std::string where) {
 Regex::Regex(std::string_view pattern, std::string where, bool is_literal)
     : pattern_(pattern), where_(std::move(where)) {
   if (pattern.empty() || pattern.size() > max_pattern_bytes) {
-    throw Error(ExitCode::file, fmt::format("{}: a pattern of {} bytes; 1 to {} are accepted", where_, pattern.size(),
-                                            max_pattern_bytes));
+    fail(fmt::format("{}: a pattern of {} bytes; 1 to {} are accepted", where_, pattern.size(), max_pattern_bytes));
   }
   const std::string source = is_literal ? pattern_ : translated(pattern, where_);
-  // Oniguruma's ^ and $ always mean lines.
-  const std::uint32_t options = PCRE2_UTF | (is_literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE);
+  // Oniguruma's ^ and $ always mean lines. \C would match a byte, within a character.
+  const std::uint32_t options =
+      PCRE2_UTF | (is_literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C);
   int error = 0;
   PCRE2_SIZE offset = 0;
   code_.reset(
       pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), options, &error, &offset, nullptr));
   if (!code_) {
-    throw Error(ExitCode::file, fmt::format("{}: the pattern \"{}\" is not a regular expression that PCRE2 accepts: {}",
-                                            where_, pattern_, pcre2_message(error)));
+    fail(fmt::format("{}: the pattern \"{}\" is not a regular expression that PCRE2 accepts: {}", where_, pattern_,
+                     pcre2_message(error)));
   }
   // Without a just-in-time compiler PCRE2 interprets, with the same result.
   const int jit = pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);
@@ -130,6 +131,10 @@ Regex::Regex(std::string_view pattern, std::string where, bool is_literal)
       pcre2_set_heap_limit(limits_.get(), max_heap_kib) != 0) {
     throw std::bad_alloc();
   }
+}
+
+void Regex::refuse(const std::string& problem) const {
+  fail(fmt::format("{}: the pattern \"{}\": {}", where_, pattern_, problem));
 }
 
 std::vector<Span> Regex::find_all(std::string_view text) const {
@@ -153,8 +158,8 @@ std::vector<Span> Regex::find_all(std::string_view text) const {
       break;
     }
     if (result < 0) {
-      throw Error(ExitCode::file, fmt::format("{}: the pattern \"{}\" cannot be matched on a text of {} bytes: {}",
-                                              where_, pattern_, text.size(), pcre2_message(result)));
+      fail(fmt::format("{}: the pattern \"{}\" cannot be matched on a text of {} bytes: {}", where_, pattern_,
+                       text.size(), pcre2_message(result)));
     }
     const Span span{bounds[0], bounds[1]};
     if (span.begin == span.end && !found.empty() && found.back().end == span.end) {

@@ -32,6 +32,9 @@ public:
   /// `text` is valid UTF-8. Throws Error(file) where the pattern backtracks beyond the limit.
   std::vector<Span> find_all(std::string_view text) const;
 
+  /// Error (file) naming where the pattern stands.
+  [[noreturn]] void refuse(const std::string& problem) const;
+
 private:
   struct Free {
     void operator()(pcre2_real_code_8* code) const;

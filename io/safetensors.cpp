@@ -25,6 +25,7 @@ using nlohmann::json;
 
 constexpr std::uint64_t max_header_bytes = 100'000'000;
 constexpr std::size_t length_bytes = 8;
+constexpr std::size_t max_extents = 16;  // of a shape
 
 struct DTypeRow {
   std::string_view name;
@@ -54,7 +55,7 @@ DType parse_dtype(const JsonObject& entry, const std::string& file, const std::s
   fail(
       fmt::format("{}: tensor \"{}\" has dtype {}; F32, BF16, F16 and F64 are read (a model quantised to 8 or fewer "
                   "bits has to be converted to one of these first)",
-                  file, tensor, text));
+                  file, shown(tensor), shown(text)));
 }
 
 /// One entry of the header, its shape checked against its byte range.
@@ -63,15 +64,18 @@ TensorInfo parse_tensor(const JsonObject& entry, const std::string& file, const 
   TensorInfo info;
   info.dtype = parse_dtype(entry, file, name);
   std::uint64_t bytes = bytes_of(info.dtype);
+  if (entry.array("shape").size() > max_extents)
+    fail(fmt::format("{}: tensor \"{}\" has {} extents; at most {} are accepted", file, shown(name),
+                     entry.array("shape").size(), max_extents));
   for (const json& extent : entry.array("shape")) {
     if (!extent.is_number_unsigned()) {
       fail(fmt::format("{}: tensor \"{}\" has shape {}; extents are integers of at least 0", file, name,
-                       entry.value("shape").dump()));
+                       shown(entry.value("shape"))));
     }
     const auto n = extent.get<std::uint64_t>();
     if (__builtin_mul_overflow(bytes, n, &bytes) || n > INT64_MAX || bytes > INT64_MAX) {
       fail(fmt::format("{}: tensor \"{}\" has shape {}, more than 2^63 bytes; the file has {} bytes of data", file,
-                       name, entry.value("shape").dump(), data_bytes));
+                       name, shown(entry.value("shape")), data_bytes));
     }
     info.shape.push_back(static_cast<std::int64_t>(n));
   }
@@ -79,7 +83,7 @@ TensorInfo parse_tensor(const JsonObject& entry, const std::string& file, const 
 
   const json& range = entry.array("data_offsets");
   if (range.size() != 2 || !range[0].is_number_unsigned() || !range[1].is_number_unsigned()) {
-    fail(fmt::format("{}: tensor \"{}\" has data_offsets {}; [begin, end] was expected", file, name, range.dump()));
+    fail(fmt::format("{}: tensor \"{}\" has data_offsets {}; [begin, end] was expected", file, name, shown(range)));
   }
   info.begin_bytes = range[0].get<std::uint64_t>();
   info.end_bytes = range[1].get<std::uint64_t>();
@@ -87,11 +91,11 @@ TensorInfo parse_tensor(const JsonObject& entry, const std::string& file, const 
     fail(fmt::format(
         "{}: tensor \"{}\" has data_offsets {}; begin <= end <= {} (the bytes of data in the file, which may "
         "be cut off) was expected",
-        file, name, range.dump(), data_bytes));
+        file, name, shown(range), data_bytes));
   }
   if (info.end_bytes - info.begin_bytes != bytes) {
     fail(fmt::format("{}: tensor \"{}\" of dtype {} and shape {} takes {} bytes, but its data_offsets {} hold {}", file,
-                     name, name_of(info.dtype), shape_text(info.shape), bytes, range.dump(),
+                     name, name_of(info.dtype), shape_text(info.shape), bytes, shown(range),
                      info.end_bytes - info.begin_bytes));
   }
   return info;

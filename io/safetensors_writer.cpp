@@ -72,9 +72,8 @@ void SafetensorsWriter::write(std::string_view name, std::span<const float> valu
       simd_kernels().load_16(back.data(), halves.data(), storage, n);
       for (std::size_t j = 0; j < n; ++j) {
         if (std::isfinite(values[i + j]) && !std::isfinite(back[j])) {
-          throw Error(ExitCode::file,
-                      fmt::format("{}: tensor \"{}\" holds {}, which {} cannot hold; write it as F32 or BF16",
-                                  path_.string(), name, values[i + j], name_of(dtype)));
+          fail(fmt::format("{}: tensor \"{}\" holds {}, which {} cannot hold; write it as F32 or BF16", path_.string(),
+                           name, values[i + j], name_of(dtype)));
         }
       }
       file_.write(std::as_bytes(std::span(halves.data(), n)));

@@ -19,6 +19,9 @@ namespace distzo2 {
 namespace {
 
 constexpr std::size_t max_labels = 1000;
+constexpr std::size_t max_fields = 256;
+constexpr std::size_t max_parts = 1024;     // of a template
+constexpr std::size_t max_transforms = 64;  // of a field
 
 constexpr std::array<std::pair<std::string_view, Transform>, 6> transform_names{{
     {"strip", Transform::strip},
@@ -66,6 +69,9 @@ TaskField read_field(const JsonObject& object, const std::string& name) {
   field.name = name;
   field.column = object.has("column") ? text_of(object, "column") : name;
   if (object.has("transforms")) {
+    if (object.array("transforms").size() > max_transforms) {
+      object.refuse("transforms", fmt::format("at most {} are accepted", max_transforms));
+    }
     for (const auto& transform : object.array("transforms")) {
       field.transforms.push_back(transform_of(object, transform));
     }
@@ -89,6 +95,9 @@ int field_index(Task& task, const std::string& name) {
       return static_cast<int>(i);
     }
   }
+  if (task.fields.size() == max_fields) {
+    fail(task.path, fmt::format("more than {} fields; no more are accepted", max_fields));
+  }
   TaskField field;
   field.name = field.column = name;
   task.fields.push_back(std::move(field));
@@ -109,6 +118,9 @@ void read_template(Task& task, const JsonObject& object) {
   while (i < text.size()) {
     if (labelled) {
       object.refuse("template", "it must end with {label}");
+    }
+    if (task.parts.size() > max_parts) {
+      object.refuse("template", fmt::format("at most {} pieces of text and fields are accepted", max_parts));
     }
     if (text.compare(i, 2, "{{") == 0 || text.compare(i, 2, "}}") == 0) {
       literal += text[i];
@@ -207,6 +219,9 @@ Task parse_task(std::string_view json, const std::filesystem::path& path) {
   task.name = text_of(object, "name");
   if (object.has("fields")) {
     const JsonObject fields = object.object("fields");
+    if (fields.raw().size() > max_fields) {
+      object.refuse("fields", fmt::format("at most {} are accepted", max_fields));
+    }
     for (const auto& [name, field] : fields.raw().items()) {
       if (name == "label") {
         fields.refuse(name, "the template's {label} is the answer: give the field another name");

@@ -5,10 +5,13 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "io/fail.hpp"
 #include "io/normalizer.hpp"
 #include "io/tokenizer_parts.hpp"
 #include "io/unicode.hpp"
@@ -43,12 +46,18 @@ std::string bytes_of(const std::string& token) {
   return bytes;
 }
 
+std::size_t bytes_in(const std::vector<std::string>& tokens) {
+  return std::transform_reduce(tokens.begin(), tokens.end(), std::size_t{0}, std::plus<>(),
+                               [](const std::string& token) { return token.size(); });
+}
+
 }  // namespace
 
 TokenDecoder::TokenDecoder(const JsonObject& file) {
   if (!file.has("decoder")) {
     return;
   }
+  where_ = file.file() + ": key \"decoder\"";
   for (const JsonObject& object : flatten_sequence(file.object("decoder"), "decoders")) {
     steps_.push_back(step_of(object));
   }
@@ -97,8 +106,13 @@ TokenDecoder::Step TokenDecoder::step_of(const JsonObject& object) {
 }
 
 std::string TokenDecoder::apply(std::vector<std::string> tokens) const {
+  const std::size_t most = most_replaced_bytes(bytes_in(tokens));
   for (const Step& step : steps_) {
     tokens = std::visit([&](const auto& s) { return apply(s, std::move(tokens)); }, step);
+    if (bytes_in(tokens) > most) {
+      fail(fmt::format("{}: its steps make {} bytes of a text; {} are accepted of its length", where_, bytes_in(tokens),
+                       most));
+    }
   }
   return fmt::format("{}", fmt::join(tokens, steps_.empty() ? " " : ""));
 }
@@ -151,12 +165,14 @@ TokenDecoder::Tokens TokenDecoder::apply(const Fuse& /*step*/, Tokens tokens) {
 
 TokenDecoder::Tokens TokenDecoder::apply(const Strip& step, Tokens tokens) {
   for (std::string& token : tokens) {
-    for (std::int64_t i = 0; i < step.start && token.starts_with(step.content); ++i) {
-      token.erase(0, step.content.size());
+    std::string_view rest = token;
+    for (std::int64_t i = 0; i < step.start && rest.starts_with(step.content); ++i) {
+      rest.remove_prefix(step.content.size());
     }
-    for (std::int64_t i = 0; i < step.stop && token.ends_with(step.content); ++i) {
-      token.erase(token.size() - step.content.size());
+    for (std::int64_t i = 0; i < step.stop && rest.ends_with(step.content); ++i) {
+      rest.remove_suffix(step.content.size());
     }
+    token = std::string(rest);
   }
   return tokens;
 }

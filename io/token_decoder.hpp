@@ -51,6 +51,7 @@ private:
   static Tokens apply(const Metaspace& step, Tokens tokens);
 
   std::vector<Step> steps_;
+  std::string where_;  // for messages
 };
 
 }  // namespace distzo2

@@ -6,9 +6,9 @@
 
 #include <utility>
 
-#include "core/error.hpp"
 #include "io/added_tokens.hpp"
 #include "io/bpe.hpp"
+#include "io/fail.hpp"
 #include "io/normalizer.hpp"
 #include "io/pre_tokenizer.hpp"
 #include "io/token_decoder.hpp"
@@ -37,16 +37,16 @@ struct Tokenizer::Parts {
   void set_bos(const TokenizerConfig& config, std::optional<std::int32_t> processor, const std::string& file) {
     if (!config.add_bos_token) {
       if (processor && !added.token(*processor) && !bpe.token(*processor)) {
-        throw Error(ExitCode::file,
-                    fmt::format("{}: the post-processor adds the id {}, which no token has", file, *processor));
+        fail(fmt::format("{}: the post-processor adds the id {}, which no token has", file, *processor));
       }
       bos = processor;
     } else if (*config.add_bos_token) {
       bos = id_of(config.bos_token);
       if (!bos) {
-        throw Error(ExitCode::file, fmt::format("{}: key \"add_bos_token\" is true, but the \"bos_token\" \"{}\" is "
-                                                "not in the vocabulary",
-                                                config.file, config.bos_token));
+        fail(
+            fmt::format("{}: key \"add_bos_token\" is true, but the \"bos_token\" \"{}\" is "
+                        "not in the vocabulary",
+                        config.file, config.bos_token));
       }
     }
   }
@@ -92,10 +92,10 @@ Tokenizer::Parts Tokenizer::from_vocabulary_files(const std::filesystem::path& f
       read_tokenizer_config(folder, [&bpe](std::string_view token) { return bpe.id(token); });
   const std::string& name = config.tokenizer_class;
   if (!name.empty() && name != "GPT2Tokenizer" && name != "GPT2TokenizerFast") {
-    throw Error(ExitCode::file,
-                fmt::format("{}: key \"tokenizer_class\" is \"{}\"; from vocab.json and merges.txt only GPT2Tokenizer "
-                            "(GPT-2, OPT) can be read: save the tokenizer as tokenizer.json",
-                            config.file, name));
+    fail(
+        fmt::format("{}: key \"tokenizer_class\" is \"{}\"; from vocab.json and merges.txt only GPT2Tokenizer "
+                    "(GPT-2, OPT) can be read: save the tokenizer as tokenizer.json",
+                    config.file, name));
   }
   // What GPT2Tokenizer means, said in tokenizer.json's words.
   const nlohmann::json implied = {
@@ -115,12 +115,13 @@ Tokenizer::Parts Tokenizer::from_vocabulary_files(const std::filesystem::path& f
 }
 
 Tokenizer Tokenizer::from_folder(const std::filesystem::path& folder) {
-  const bool has_json = std::filesystem::exists(folder / "tokenizer.json");
-  if (!has_json && !std::filesystem::exists(folder / "vocab.json")) {
-    throw Error(ExitCode::file,
-                fmt::format("{}: no tokenizer; a file tokenizer.json, or vocab.json and merges.txt, was "
-                            "expected",
-                            folder.string()));
+  std::error_code none;
+  const bool has_json = std::filesystem::exists(folder / "tokenizer.json", none);
+  if (!has_json && !std::filesystem::exists(folder / "vocab.json", none)) {
+    fail(
+        fmt::format("{}: no tokenizer; a file tokenizer.json, or vocab.json and merges.txt, was "
+                    "expected",
+                    folder.string()));
   }
   return Tokenizer(
       std::make_unique<const Parts>(has_json ? from_tokenizer_json(folder) : from_vocabulary_files(folder)));
@@ -128,8 +129,8 @@ Tokenizer Tokenizer::from_folder(const std::filesystem::path& folder) {
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view utf8) const {
   if (const std::size_t bad = invalid_utf8_at(utf8); bad != std::string_view::npos) {
-    throw Error(ExitCode::file, fmt::format("a text of {} bytes is not UTF-8 at byte {} (0x{:02X})", utf8.size(), bad,
-                                            static_cast<unsigned char>(utf8[bad])));
+    fail(fmt::format("a text of {} bytes is not UTF-8 at byte {} (0x{:02X})", utf8.size(), bad,
+                     static_cast<unsigned char>(utf8[bad])));
   }
   std::vector<std::int32_t> ids;
   for (const Piece& piece : parts_->pre_tokenizer.apply(parts_->added.split(utf8, parts_->normalizer))) {
@@ -157,8 +158,7 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids) const {
 void Tokenizer::check_ids(std::int64_t rows) const {
   for (std::int64_t id = rows; id < parts_->bpe.end_id(); ++id)
     if (const auto token = parts_->bpe.token(static_cast<std::int32_t>(id)); token && !parts_->added.id(*token))
-      throw Error(
-          ExitCode::file,
+      fail(
           fmt::format("{}: token id {} (\"{}\") is outside the model's {} embedding rows; accepted: ids from 0 to "
                       "{}; the tokenizer and the model do not belong together",
                       parts_->vocabulary, id, *token, rows, rows - 1));

@@ -81,7 +81,8 @@ TokenizerConfig read_tokenizer_config(const std::filesystem::path& folder, const
   TokenizerConfig result;
   const std::filesystem::path config_path = folder / "tokenizer_config.json";
   result.file = config_path.string();
-  if (std::filesystem::exists(config_path)) {
+  std::error_code none;
+  if (std::filesystem::exists(config_path, none)) {
     const nlohmann::json json = read_json_file(config_path);
     const JsonObject config(json, config_path.string());
     result.tokenizer_class = config.string_or("tokenizer_class", "");
@@ -95,7 +96,7 @@ TokenizerConfig read_tokenizer_config(const std::filesystem::path& folder, const
     }
   }
   const std::filesystem::path map_path = folder / "special_tokens_map.json";
-  if (std::filesystem::exists(map_path)) {
+  if (std::filesystem::exists(map_path, none)) {
     const nlohmann::json json = read_json_file(map_path);
     const JsonObject map(json, map_path.string());
     if (result.bos_token.empty()) {

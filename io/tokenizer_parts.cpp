@@ -8,6 +8,12 @@
 
 namespace distzo2 {
 
+namespace {
+
+constexpr std::size_t max_sequence_steps = 64;  // of a sequence; tokenizers have a handful
+
+}  // namespace
+
 void accept_only(const JsonObject& object, std::initializer_list<std::string_view> keys) {
   for (const auto& entry : object.raw().items()) {
     if (std::find(keys.begin(), keys.end(), entry.key()) == keys.end()) {
@@ -27,6 +33,9 @@ std::vector<JsonObject> flatten_sequence(const JsonObject& object, const std::st
     const JsonObject member(array[i], object.file(), fmt::format("{}[{}]", object.path_of(list), i));
     for (JsonObject& inner : flatten_sequence(member, list)) {
       members.push_back(std::move(inner));
+    }
+    if (members.size() > max_sequence_steps) {
+      object.refuse(list, fmt::format("at most {} steps are accepted", max_sequence_steps));
     }
   }
   return members;

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/error.hpp"
+#include "io/fail.hpp"
 
 namespace distzo2 {
 
@@ -20,7 +20,7 @@ namespace {
 /// ICU counts in int32_t.
 std::int32_t icu_length(std::string_view text) {
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
-    throw Error(ExitCode::file, fmt::format("a text of {} bytes; at most 2^31 - 1 are accepted", text.size()));
+    fail(fmt::format("a text of {} bytes; at most 2^31 - 1 are accepted", text.size()));
   }
   return static_cast<std::int32_t>(text.size());
 }

@@ -18,6 +18,9 @@
 #include <memory>
 #include <thread>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 namespace distzo2 {
 namespace {
 
@@ -297,6 +300,34 @@ TEST(BlockFile, says_what_to_do_about_a_header_that_is_damaged) {
   }
   fs::remove_all(folder / "store");  // as it says
   EXPECT_NO_THROW(open_store(folder / "store", table));
+}
+
+TEST(BlockFile, refuses_more_slots_than_a_store_has) {
+  const TemporaryFolder folder;
+  const ChunkTable table = table_of({{4096}});
+  { write_block(*open_store(folder / "store", table, {.spare_slots = 1}), table, 0, 3); }
+  const std::uint64_t most = 4 * 2 + 1024, slot = 8192;
+  fs::resize_file(folder / "store/chunks.bin", most * slot);
+  EXPECT_EQ(open_store(folder / "store", table, {.spare_slots = 1})->version(0), 3U);
+  for (const std::uint64_t slots : {most + 1, std::uint64_t{1} << 30}) {  // as sparse files take no room
+    fs::resize_file(folder / "store/chunks.bin", slots * slot);
+    const std::string message = file_error([&] { open_store(folder / "store", table, {.spare_slots = 1}); });
+    expect_contains(message, "chunks.bin: room for " + std::to_string(slots) + " chunks, where the store needs 2");
+  }
+}
+
+TEST(BlockFile, takes_no_slot_whose_number_of_writes_would_overflow) {
+  const TemporaryFolder folder;
+  const ChunkTable table = table_of({{4096}});
+  { write_block(*open_store(folder / "store", table, {.threads = 0}), table, 0, 3); }
+  // A whole header whose sequence is 2^63: the payload is not looked at.
+  const Image payload = image_of(table, 0, 1, 3);
+  const std::uint64_t page = place_of(folder / "store", payload.data, 4096) - 4096;
+  std::string header = file_bytes(folder / "store/chunks.bin").substr(page, 64);
+  header[31] = '\x80';  // magic, store, chunk, version, sequence
+  const std::uint64_t hash = XXH3_64bits(header.data(), 56);
+  damage(folder / "store", page, header.substr(0, 56) + std::string(reinterpret_cast<const char*>(&hash), sizeof hash));
+  EXPECT_FALSE(open_store(folder / "store", table)->holds(0));
 }
 
 TEST(BlockFile, refuses_a_second_user) {

@@ -80,7 +80,9 @@ TEST_F(DatasetFile, refuses_bad_tsv_by_file_and_line) {
   EXPECT_EQ(refusal("a.tsv", "s\tl\n"), "a.tsv: no rows, only a header");
   EXPECT_EQ(refusal("a.tsv", "s\tl\ra\t1\rb\t0\r"),
             "a.tsv, line 1: lines end in a carriage return (CR) alone; accepted: a line feed (LF), or CR LF");
-  EXPECT_NE(refusal("a.tsv", std::string(1024, '\t') + "\n").find("1025 columns"), std::string::npos);
+  EXPECT_NE(refusal("a.tsv", std::string(1024, '\t') + "\n").find("more than 1024 columns"), std::string::npos);
+  EXPECT_NE(refusal("a.tsv", std::string(4097, 'c') + "\n").find("name has 4097 bytes; at most 4096"),
+            std::string::npos);
 }
 
 TEST_F(DatasetFile, takes_jsonl_of_text_numbers_truth_and_objects) {
@@ -102,6 +104,12 @@ TEST_F(DatasetFile, refuses_bad_jsonl_by_file_and_line) {
   EXPECT_EQ(refusal("a.jsonl", "{\"a\": [1]}\n"),
             "a.jsonl, line 1: key \"a\" is an array; text, a number, true, false or an object of these is accepted");
   EXPECT_NE(refusal("a.jsonl", "{\"a\": null}\n").find("key \"a\" is null"), std::string::npos);
+  // A name that each of many columns would repeat.
+  std::string many = "{\"" + std::string(4000, 'c') + "\": {\"a\": 0";
+  for (int i = 0; i < 1024; ++i) many += ", \"" + std::to_string(i) + "\": 0";
+  EXPECT_NE(refusal("a.jsonl", many + "}}\n").find("more than 1024 columns"), std::string::npos);
+  EXPECT_NE(refusal("a.jsonl", "{\"" + std::string(4095, 'c') + "\": {\"a\": 0}}\n").find("more than 4096 bytes"),
+            std::string::npos);
   EXPECT_EQ(refusal("a.jsonl", "[1]\n"), "a.jsonl, line 1: not an object {\"column\": value, ...}");
   EXPECT_EQ(refusal("a.jsonl", "{\"a.b\": 1, \"a\": {\"b\": 2}}\n"), "a.jsonl, line 1: column \"a.b\" stands twice");
   const std::string bad = refusal("a.jsonl", "{\"a\": 1}\n{\"a\": \n");

@@ -154,6 +154,9 @@ TEST(Safetensors, refuses_shapes_that_overflow_or_do_not_fit_the_range) {
   for (const char* shape : {"[-1]", "[1.5]", "[\"2\"]", "[[2]]", "[1e0]", "[18446744073709551616]"}) {
     expect_contains(refusal_of(with_shape(shape), data), "extents are integers of at least 0");
   }
+  std::string ones = "1";
+  for (int i = 0; i < 16; ++i) ones += ",1";
+  expect_contains(refusal_of(with_shape("[" + ones + "]"), data), "tensor \"w\" has 17 extents; at most 16");
   expect_contains(refusal_of(with_shape("[3]"), data), "tensor \"w\" of dtype F32 and shape [3] takes 12 bytes, but");
   expect_contains(refusal_of(with_shape("[0]"), data), "takes 0 bytes");
   expect_contains(refusal_of(with_shape("{}"), data), "\"w.shape\" is {}; an array");

@@ -173,6 +173,22 @@ TEST(Task, refuses_unknown_keys_and_values_with_what_is_accepted) {
   EXPECT_NE(with(R"("word": "yes")", R"("word": "")").find("may not be empty"), std::string::npos);
 }
 
+TEST(Task, refuses_more_fields_pieces_and_transforms_than_a_task_has) {
+  std::string fields, pieces;
+  for (int i = 0; i < 256; ++i) fields += "{f" + std::to_string(i) + "}";
+  for (int i = 0; i < 512; ++i) pieces += "{s} ";
+  EXPECT_EQ(parsed(task_json(fields + "{label}")).fields.size(), 256U);
+  EXPECT_EQ(parsed(task_json(pieces + "{label}")).parts.size(), 1024U);
+  EXPECT_NE(refusal([&] { parsed(task_json(fields + "{g}{label}")); }).find("more than 256 fields"), std::string::npos);
+  EXPECT_NE(refusal([&] { parsed(task_json(pieces + "{s} {label}")); }).find("at most 1024 pieces"), std::string::npos);
+  std::string transforms = "\"strip\"";
+  for (int i = 0; i < 64; ++i) transforms += ", \"strip\"";
+  EXPECT_NE(refusal([&] {
+              parsed(task_json("{s} {label}", R"(, "fields": {"s": {"transforms": [)" + transforms + "]}}"));
+            }).find("\"fields.s.transforms\""),
+            std::string::npos);
+}
+
 TEST(Task, tells_of_a_row_whose_field_has_no_text) {
   EXPECT_TRUE(text_of(committed("sst2"), {"sentence", "label"}, {" \t", "1"}).blank);
   EXPECT_FALSE(text_of(committed("sst2"), {"sentence", "label"}, {"a", "1"}).blank);

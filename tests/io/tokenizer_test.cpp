@@ -168,12 +168,67 @@ TEST(Tokenizer, refuses_what_it_does_not_know_by_name) {
 }
 
 TEST(Tokenizer, refuses_patterns_that_mean_two_things) {
-  for (const char* pattern : {"\\w+", "a\\b", "[a&&b]", "[a[b]]", "(?m).", "a{2}+", "(a", ""}) {
+  for (const char* pattern : {"\\w+", "\\C", "a\\b", "[a&&b]", "[a[b]]", "(?m).", "a{2}+", "(a", ""}) {
     expect_contains(refusal_after([&](json& t) {
                       t["pre_tokenizer"]["pattern"] = {{"Regex", pattern}};
                     }),
                     "pre_tokenizer.pattern");
   }
+}
+
+TEST(Tokenizer, refuses_steps_that_grow_a_text_without_end) {
+  const json doubled = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
+  const auto steps = [](const json& step, int count) {
+    json list = json::array();
+    for (int i = 0; i < count; ++i) {
+      list.push_back(step);
+    }
+    return list;
+  };
+  // 3 letters may become 4096 + 3 * 16 = 4144: 10 doublings make 3072, 11 make 6144.
+  json value = small_tokenizer();
+  value["added_tokens"] = json::array();
+  value["normalizer"] = {{"type", "Sequence"}, {"normalizers", steps(doubled, 10)}};
+  EXPECT_EQ(Folder().put("tokenizer.json", value).load().encode("aaa"), Ids(3072, 0));
+  for (const int count : {11, 64}) {
+    value["normalizer"]["normalizers"] = steps(doubled, count);
+    const Tokenizer tokenizer = Folder().put("tokenizer.json", value).load();
+    expect_all(file_error([&] { tokenizer.encode("aaa"); }), {"tokenizer.json", "\"normalizer\"", "4144"});
+  }
+  expect_all(refusal_after([&](json& t) {
+               t["normalizer"] = {{"type", "Sequence"}, {"normalizers", steps(doubled, 65)}};
+             }),
+             {"normalizer.normalizers", "at most 64 steps"});
+  value = small_tokenizer();
+  value["decoder"] = {{"type", "Sequence"}, {"decoders", steps(doubled, 64)}};
+  expect_all(file_error([&] {
+               Folder().put("tokenizer.json", value).load().decode(Ids{0, 0, 0});
+             }),
+             {"tokenizer.json", "\"decoder\"", "4144"});
+  value["decoder"] = {{"type", "Replace"}, {"pattern", {{"Regex", ""}}}, {"content", "b"}};
+  value["decoder"]["pattern"] = {{"Regex", "^|$"}};
+  value["decoder"]["content"] = std::string(5000, 'b');
+  expect_all(file_error([&] { Folder().put("tokenizer.json", value).load().decode(Ids{0}); }),
+             {"decoder.pattern", "more than 4112 bytes"});
+  const json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
+  expect_all(refusal_after([&](json& t) {
+               t["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", steps(byte_level, 2)}};
+             }),
+             {"pre_tokenizer.pretokenizers[1].type", "accepted is one"});
+}
+
+TEST(Tokenizer, refuses_added_tokens_that_are_no_words) {
+  const auto added = [](std::size_t bytes, int count) {
+    json list = json::array();
+    for (int i = 0; i < count; ++i) {
+      const std::string number = std::to_string(i);
+      list.push_back(
+          {{"id", 10 + i}, {"content", number + std::string(bytes - number.size(), '-')}, {"special", true}});
+    }
+    return refusal_after([&](json& t) { t["added_tokens"] = list; });
+  };
+  expect_all(added(513, 1), {"tokenizer.json", "(id 10)", "513 bytes; at most 512"});
+  expect_all(added(512, 8193), {"tokenizer.json", "(id 8202)", "4194816 bytes, of which 4194304 are accepted"});
 }
 
 TEST(Tokenizer, refuses_hostile_models) {
