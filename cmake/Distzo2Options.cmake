@@ -10,6 +10,7 @@ endif()
 
 option(DISTZO2_WERROR "Treat warnings as errors" OFF)
 option(DISTZO2_SANITIZE "Address and undefined-behaviour sanitizers" OFF)
+option(DISTZO2_FUZZ "The fuzzers of what is read, and nothing else (clang)" OFF)
 
 # What every target of ours is built with. No contraction: fma stands where the source says fma and nowhere else, so
 # that z and the update have the same bits on every instruction set (design section 2).

@@ -14,8 +14,9 @@ namespace distzo2 {
 /// An empty folder of the test's own, removed with what is in it.
 class TemporaryFolder {
 public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "distzo2_test_").string() + std::string(6, 'X');
+  TemporaryFolder() : TemporaryFolder(std::filesystem::temp_directory_path()) {}
+  explicit TemporaryFolder(const std::filesystem::path& parent) {
+    std::string name = (parent / "distzo2_test_").string() + std::string(6, 'X');
     if (::mkdtemp(name.data()) == nullptr) {
       throw std::system_error(errno, std::generic_category(), name);
     }
