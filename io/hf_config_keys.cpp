@@ -160,7 +160,8 @@ void refuse_other_arithmetic(const JsonObject& config, FamilyKind family) {
 
 std::vector<std::string> unknown_keys(const JsonObject& config) {
   std::vector<std::string> unknown;
-  for (const auto& [key, value] : config.raw().items()) {
+  for (const auto& item : config.raw().items()) {
+    const std::string& key = item.key();
     const bool neutral = std::ranges::any_of(neutral_keys, [&](const NeutralKey& row) { return key == row.key; });
     if (!neutral && !std::ranges::binary_search(known_keys, std::string_view(key))) {
       unknown.push_back(key);

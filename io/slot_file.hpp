@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace distzo2 {
@@ -65,6 +66,7 @@ public:
 private:
   /// One transfer's own pages: a header's, a tail's, and those through which unaligned bytes go.
   struct Scratch {
+    explicit Scratch(PageBuffer own) : pages(std::move(own)) {}
     PageBuffer pages;
     std::byte* header() const { return pages.get(); }
     std::byte* tail() const;

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t changes_in_all = 1500;
+constexpr std::uint64_t changes_in_all = 600;
 
 class FuzzReplay : public ::testing::TestWithParam<FuzzTarget> {};
 
