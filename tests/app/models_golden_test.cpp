@@ -89,13 +89,13 @@ PackedBatch select(const PackedBatch& batch, const std::vector<int>& order) {
   return chosen;
 }
 
-struct Difference {
+struct Deviation {
   double largest = 0.0;
   double rms = 0.0;
 };
 
-Difference difference(const std::vector<float>& a, const std::vector<float>& b) {
-  Difference d;
+Deviation difference(const std::vector<float>& a, const std::vector<float>& b) {
+  Deviation d;
   for (std::size_t i = 0; i < b.size(); ++i) {
     const double x = static_cast<double>(a[i]) - b[i];
     d.largest = std::isnan(x) ? x : std::max(d.largest, std::abs(x));
@@ -112,7 +112,7 @@ TEST(Models, logits_equal_those_of_transformers_in_fp32) {
     const auto engine = load(model);
     const std::vector<float> logits = logits_of(*engine, golden.batch);
     ASSERT_EQ(logits.size(), golden.logits.size());
-    const Difference d = difference(logits, golden.logits);
+    const Deviation d = difference(logits, golden.logits);
     EXPECT_LE(d.largest, 1e-4);
   }
 }
@@ -126,7 +126,7 @@ TEST(Models, logits_in_16_bit_compute_stay_within_the_stated_tolerance) {
       SCOPED_TRACE(model + " in " + name_of(compute));
       const Golden golden(model);
       const auto engine = load(model, compute);
-      const Difference d = difference(logits_of(*engine, golden.batch), golden.logits);
+      const Deviation d = difference(logits_of(*engine, golden.batch), golden.logits);
       const double scale = difference(golden.logits, std::vector<float>(golden.logits.size())).rms;
       EXPECT_LE(d.largest, 0.4 * share);
       EXPECT_LE(d.rms, 0.02 * share * scale);
