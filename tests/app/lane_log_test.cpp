@@ -81,7 +81,7 @@ std::pair<std::size_t, std::size_t> uploads_in(const std::filesystem::path& file
 TEST(LaneLog, leaves_evaluations_out_of_the_steps_and_shows_each_of_their_passes) {
   const TinyProject project;
   std::string rows = "sentence\tlabel\n";
-  for (int i = 0; i < 9000; ++i) rows += "row number " + std::to_string(10000 + i) + "\t1\n";
+  for (int i = 0; i < 12000; ++i) rows += "row number " + std::to_string(10000 + i) + "\t1\n";
   const std::string dev = "data/dev=" + project.write("many.tsv", rows).string();
   const std::vector<std::string> sets{"memory/staging=always", "memory/groups=on", "data/test=", "zo/steps=3"};
   const auto upload_bytes = [&](const std::vector<std::string>& more) {

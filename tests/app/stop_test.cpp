@@ -60,7 +60,7 @@ TEST(Stop, a_signal_ends_an_evaluation_and_it_is_made_on_resume) {
   const json expected = whole.trained(sets);
   const TinyProject project;
   project.write("large.tsv", rows);
-  for (const auto& [shown, steps] : {std::pair{"store ", 0U}, {"step  5/12", 5U}, {"step 12/12", 12U}}) {
+  for (const auto& [shown, steps] : {std::pair{"memory ", 0U}, {"step  5/12", 5U}, {"step 12/12", 12U}}) {
     RunningProgram program(train_words("deck.yaml", sets, resume), project.here());
     wait_for_text(program, shown);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -187,7 +187,7 @@ TEST(Stop, a_second_interrupt_ends_the_program_at_once) {
   const TinyProject project;
   const std::vector<std::string> sets{"zo/batch=3000", "zo/directions=8"};  // a step takes seconds
   RunningProgram program(train_words("deck.yaml", sets), project.here());
-  wait_for_text(program, "store ");
+  wait_for_text(program, "memory ");
   program.send(SIGINT);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_TRUE(program.running());  // the step goes on
@@ -202,7 +202,7 @@ TEST(Stop, a_second_interrupt_ends_the_program_at_once) {
 TEST(Stop, a_hang_up_between_two_interrupts_does_not_hide_the_first) {
   const TinyProject project;
   RunningProgram program(train_words("deck.yaml", {"zo/batch=3000", "zo/directions=8"}), project.here());
-  wait_for_text(program, "store ");
+  wait_for_text(program, "memory ");
   for (const int signal : {SIGINT, SIGHUP, SIGINT}) {
     EXPECT_TRUE(program.running());
     program.send(signal);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -47,7 +48,13 @@ void seal(char* page, std::size_t stride, std::string_view example) {
   std::memcpy(page, example.data(), 2 * sizeof(std::uint64_t));  // the format and the store
   std::memcpy(&header, page + sizeof(std::uint64_t), sizeof header);
   header.history = header.version / 2;
-  if (header.bytes <= stride - page_bytes) header.payload_hash = hash_of(page + page_bytes, header.bytes);
+  if (header.bytes <= stride - page_bytes) {  // parts of a page each, and the hash of their hashes
+    std::vector<std::uint64_t> parts;
+    for (std::size_t at = 0; at < header.bytes; at += page_bytes)
+      parts.push_back(hash_of(page + page_bytes + at, std::min<std::size_t>(page_bytes, header.bytes - at)));
+    if (!parts.empty()) std::memcpy(page + header_bytes, parts.data(), parts.size() * sizeof parts[0]);
+    header.payload_hash = hash_of(reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof parts[0]);
+  }
   std::memcpy(page + sizeof(std::uint64_t), &header, sizeof header);
   const std::uint64_t hash = hash_of(page, header_bytes - sizeof(std::uint64_t));
   std::memcpy(page + header_bytes - sizeof hash, &hash, sizeof hash);
@@ -106,7 +113,7 @@ bool read_store(std::string_view input) {
     BlockFile store(folder, small_table(), Storage::bf16, small_options());
     store.write(0, 1, image_of(small_table(), 0, 1, 1).data, 1);
     const std::string bytes = file_bytes(folder / "chunks.bin");
-    return bytes.substr(bytes.find("DZOSLOT2"), header_bytes);
+    return bytes.substr(bytes.find("DZOSLOT"), header_bytes);
   }();
   static const std::string good_header = file_bytes(folder / "store.json");
   const std::vector<std::string_view> parts = parts_of(input, 2);
