@@ -64,29 +64,36 @@ double Checkpointing::estimate_s() const {
   return took_s_ ? *took_s_ : static_cast<double>(bytes_) / unmeasured_bytes_per_s;
 }
 
-void Checkpointing::after_step(std::uint32_t steps, bool flagged) {
+void Checkpointing::after_step(std::uint32_t steps, bool flagged, double seconds_left) {
   const std::optional<std::uint32_t>& every = s_.config.checkpoint.every_steps;
-  if (steps == s_.config.zo.steps) return;  // what stands at the run's end is theta itself
-  if (flagged || (every && steps % *every == 0)) take(steps);
+  const bool due = flagged || (every && steps % *every == 0);
+  if (!due || steps == s_.config.zo.steps) return;  // what stands at the run's end is theta itself
+  std::string decided;
+  if (fits(steps, seconds_left, decided)) return take(steps);
+  s_.progress.say("no checkpoint of step " + std::to_string(steps) + decided);
+  last_time_ = Clock::now();
 }
 
 void Checkpointing::at_stop(std::uint32_t steps, double seconds_left) {
   if (!s_.config.checkpoint.on() || steps <= last_) return;
+  std::string decided;
+  const bool takes = fits(steps, seconds_left, decided);
+  s_.progress.say((takes ? "checkpoint at this stop" : "no checkpoint at this stop") + decided);
+  if (takes) take(steps);
+}
+
+bool Checkpointing::fits(std::uint32_t steps, double seconds_left, std::string& decided) {
   // In milliseconds, the least of all ranks: to gather it is to agree.
   constexpr double most = 1e15;
   const auto mine = static_cast<std::uint64_t>(std::clamp(1e3 * seconds_left, 0.0, most));
   const std::vector<std::uint64_t> all = s_.job.world().gather(mine);
-  const double left = static_cast<double>(*std::ranges::min_element(all));
-  const bool fits = s_.job.world().broadcast(std::uint64_t{1e3 * estimate_s() <= left ? 1U : 0U}) != 0;
-  const std::string basis = took_s_ ? "as the last one" : fmt::format("for {}", bytes_text(bytes_));
-  if (!fits)
-    return s_.progress.say(fmt::format(
-        "no checkpoint at this stop: it would take about {:.1f} s, {}, and {:.1f} s are left; {} step{} will be "
-        "replayed",
-        estimate_s(), basis, left / 1e3, steps - last_, steps - last_ == 1 ? "" : "s"));
-  s_.progress.say(fmt::format("checkpoint at this stop: about {:.1f} s, {}{}", estimate_s(), basis,
-                              left < most ? fmt::format(", of {:.1f} s that are left", left / 1e3) : ""));
-  take(steps);
+  const auto left = static_cast<double>(*std::ranges::min_element(all));
+  const bool does = s_.job.world().broadcast(std::uint64_t{1e3 * estimate_s() <= left ? 1U : 0U}) != 0;
+  decided = fmt::format(": it {} about {:.1f} s, {}", does ? "takes" : "would take", estimate_s(),
+                        took_s_ ? "as the last one" : fmt::format("for {}", bytes_text(bytes_)));
+  if (left < most) decided += fmt::format(", and {:.1f} s are left", left / 1e3);
+  if (!does) decided += fmt::format("; {} step{} would be replayed", steps - last_, steps - last_ == 1 ? "" : "s");
+  return does;
 }
 
 std::pair<int, int> Checkpointing::own_chunks() const {

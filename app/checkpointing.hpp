@@ -15,6 +15,8 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace distzo2 {
 
@@ -46,10 +48,10 @@ public:
 
   /// Whether this rank's clock says that one is due; the ranks agree on it by a flag of the step's exchange.
   bool minutes_are_over() const;
-  /// After so many steps: takes one where it is due, by the steps or by that flag. By all ranks.
-  void after_step(std::uint32_t steps, bool flagged);
-  /// Where the run stops after so many steps: takes one where that fits into `seconds_left` on every rank, and says
-  /// what was decided. By all ranks.
+  /// After so many steps: takes one where it is due, by the steps or by that flag, and fits into `seconds_left` on
+  /// every rank; says so where it does not. By all ranks.
+  void after_step(std::uint32_t steps, bool flagged, double seconds_left);
+  /// Where the run stops after so many steps: the same, and says what was decided in any case. By all ranks.
   void at_stop(std::uint32_t steps, double seconds_left);
   /// What the next one will take, by the last one, or by its bytes; 0 where there are none.
   double estimate_s() const;
@@ -59,6 +61,8 @@ private:
     std::string problem;  // empty: none
     CheckpointPart part;  // of no chunk: nothing was to be written
   };
+  /// Whether the next one fits into the time left, the same on all ranks; `decided`: that in words.
+  bool fits(std::uint32_t steps, double seconds_left, std::string& decided);
   void take(std::uint32_t steps);
   std::filesystem::path begin(std::uint32_t steps, std::string& problem);
   Written write_part(const std::filesystem::path& folder);

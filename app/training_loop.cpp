@@ -138,7 +138,8 @@ StopReason train(Training& training) {
     refuse_divergence(watch, training.records.size(), zo.diverged_factor);
     if (const auto stop = stop_reason(losses.flags)) return *stop;
     training.consistency_point(t + 1);
-    training.checkpoints.after_step(t + 1, (losses.flags & checkpoint_due_flag) != 0);
+    training.checkpoints.after_step(t + 1, (losses.flags & checkpoint_due_flag) != 0,
+                                    seconds_to_end(training.signals, training.config.checkpoint));
   }
   return StopReason::finished;
 }

@@ -9,6 +9,7 @@
 
 #include "tests/ranks/deep_project.hpp"
 #include "tests/support/on_ranks.hpp"
+#include "tests/support/store_on_disk.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -94,7 +95,8 @@ TEST_F(RanksCheckpoints, of_which_a_part_is_lost_come_to_the_same_bits) {
 }
 
 TEST_F(RanksCheckpoints, are_given_up_together_where_one_rank_cannot_write) {
-  const std::string fault = on_rank(1, "ulimit -f 64");  // 512 bytes each
+  if (!can_preload) return;
+  const std::string fault = on_rank(1, fault_in_shell("pwritev .step- 2 28"));
   const ProgramResult result = project_.run(train_words("disk.yaml", {"output/folder=run"}), on_ranks(2, fault));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("warning  no checkpoint of step 4: "), std::string::npos) << result.out;
