@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -117,10 +118,24 @@ TrajectoryHeader decode_header(std::string_view body, std::uint32_t version, con
                                             directions_limit));
   if (h.rule.round_every < 1)
     throw Error(ExitCode::file, fmt::format("{}: header: round every 0; accepted are 1 and more", name));
+  if (!std::isfinite(h.step.epsilon) || h.step.epsilon <= 0)
+    throw Error(ExitCode::file,
+                fmt::format("{}: header: epsilon {}; accepted is a finite one above 0", name, h.step.epsilon));
   if (h.generator != generator_version)
     throw Error(ExitCode::file, fmt::format("{}: made by version {} of the generator; this program has version {}",
                                             name, h.generator, generator_version));
   return h;
+}
+
+/// What an update would make theta of no numbers with; empty: nothing. A loss or g may be what it likes: a step with
+/// such a one is skipped, and its record has c = 0.
+std::string update_problem(const StepRecord& r) {
+  for (std::size_t k = 0; k < r.c.size(); ++k)
+    if (!std::isfinite(r.c[k])) return fmt::format("c[{}] = {} is not finite", k + 1, r.c[k]);
+  if (!std::isfinite(r.lr)) return fmt::format("lr = {} is not finite", r.lr);
+  if (!std::isfinite(r.wd)) return fmt::format("wd = {} is not finite", r.wd);
+  if (!std::isfinite(decay_factor(r))) return fmt::format("lr * wd = {} * {} is too large", r.lr, r.wd);
+  return {};
 }
 
 /// Whether a record is all there: its length and checksum fit.
@@ -244,6 +259,8 @@ Trajectory decode_trajectory(std::string_view bytes, const std::string& name) {
       fields.take(r.losses, evaluations_of(found.header));
       if (t != found.steps.size())
         throw bad(fmt::format("record {}: t = {} where {} must follow", number, t, found.steps.size()));
+      if (const std::string problem = update_problem(r); !problem.empty())
+        throw bad(fmt::format("record {}: {}", number, problem));
       found.steps.push_back(std::move(r));
     } else if (kind == digest_record) {
       if (t != found.steps.size())

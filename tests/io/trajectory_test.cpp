@@ -120,6 +120,26 @@ TEST(TrajectoryFormat, takes_64_bytes_a_step_of_one_direction) {
   EXPECT_LT(file_of(h, 20000).size(), 1300000U);
 }
 
+TEST(TrajectoryFormat, refuses_a_record_that_would_leave_theta_without_numbers) {
+  const TrajectoryHeader h = header(2);
+  const auto refused = [&](auto change) {
+    StepRecord r = step(h, 1);
+    change(r);
+    return file_error([&] { decode_trajectory(file_of(h, 1) + encode_record(h, r), "name"); });
+  };
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  expect_contains(refused([](StepRecord& r) { r.c[1] = infinity; }), "name: record 2: c[2] = inf is not finite");
+  expect_contains(refused([](StepRecord& r) { r.c[0] = std::nanf(""); }), "name: record 2: c[1] = nan is not finite");
+  expect_contains(refused([](StepRecord& r) { r.lr = infinity; }), "name: record 2: lr = inf is not finite");
+  expect_contains(refused([](StepRecord& r) { r.wd = -infinity; }), "name: record 2: wd = -inf is not finite");
+  expect_contains(refused([](StepRecord& r) { r.lr = 1e200; }), "name: record 2: lr * wd");
+  for (const double epsilon : {0.0, -1e-3, std::nan("")}) {
+    TrajectoryHeader other = h;
+    other.step.epsilon = epsilon;
+    expect_contains(file_error([&] { decode_trajectory(encode_header(other), "name"); }), "name: header: epsilon");
+  }
+}
+
 TEST(TrajectoryFormat, cut_anywhere_it_ends_at_the_last_whole_record) {
   const TrajectoryHeader h = header(2, Difference::forward);
   const std::string bytes = file_of(h, 3);
