@@ -149,10 +149,14 @@ void TrajectoryWriter::sync() {
 void TrajectoryWriter::sync_file() {
   // One at a time: the system reports a failure to one caller only, and the other must not take its own for success.
   const std::lock_guard one(sync_mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;  // never tried again: what the system dropped cannot be known, and a second try may succeed
+  }
   if (::fdatasync(file_) == 0) return;
   const auto failure = std::make_exception_ptr(system_error(path_, "syncing it"));
   const std::lock_guard lock(mutex_);
-  failure_ = failure;  // never tried again: what the system dropped cannot be known
+  failure_ = failure;
 }
 
 }  // namespace distzo2

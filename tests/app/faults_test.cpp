@@ -37,6 +37,19 @@ TEST_F(Faults, of_a_disk_that_is_full_or_broken_end_a_run_that_goes_on_later) {
   }
 }
 
+TEST_F(Faults, of_a_trajectory_that_cannot_be_made_durable_end_the_run_at_the_first) {
+  if (!can_preload) return;
+  for (const std::string sync : {"0 s", "1 s"}) {  // by the step, and by its helper or before a store's write
+    SCOPED_TRACE(sync);
+    const Words sets = with({"checkpoint/trajectory sync=" + sync, "output/folder=run"});
+    // Later calls would succeed: the system tells of what it dropped only once.
+    expect_one_line(project_.train(sets, {}, with_fault("fdatasync trajectory.zoj 3 once")), 3,
+                    {"run/trajectory.zoj", "syncing it failed: Input/output error"});
+    expect_going_on(whole_);
+    fs::remove_all(project_.path("run"));
+  }
+}
+
 TEST_F(Faults, of_calls_that_move_less_than_asked_are_none) {
   if (!can_preload) return;
   for (const char* fault : {"pwritev chunks.bin 9 short", "pwritev chunks.bin 9 interrupt", "preadv chunks.bin 9 short",

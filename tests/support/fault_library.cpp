@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Preloaded into the program (LD_PRELOAD): makes a disk fail where DISTZO2_TEST_FAULT says, "pwritev chunks.bin 7 28":
 // from the 7th call of pwritev on a file of this name on, each fails with errno 28. In place of the number: `kill` ends
-// the process before that call, `short` and `interrupt` let it move half of the bytes or none, that one time, `flip`
-// changes the first bit of what that one call has read, `buffered` refuses direct transfers from that call on, the
-// first of them once a second one is under way, and the others once the file is buffered, `term` sends SIGTERM first,
-// that one time, `sleep` takes 3.5 s first, that one time, and `fill` first takes all that is free on the disk, that
-// one time, for the file that DISTZO2_TEST_BALLAST names. Several faults are parted by semicolons.
+// the process before that call, `once` fails it alone, with EIO, `short` and `interrupt` let it move half of the bytes
+// or none, that one time, `flip` changes the first bit of what that one call has read, `buffered` refuses direct
+// transfers from that call on, the first of them once a second one is under way, and the others once the file is
+// buffered, `term` sends SIGTERM first, that one time, `sleep` takes 3.5 s first, that one time, and `fill` first takes
+// all that is free on the disk, that one time, for the file that DISTZO2_TEST_BALLAST names. Several faults are parted
+// by semicolons.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/uio.h>
@@ -82,7 +83,7 @@ std::string fault_of(const char* call, int fd) {
 }
 
 int fail(const std::string& what) {
-  errno = what == "interrupt" ? EINTR : std::stoi(what);
+  errno = what == "interrupt" ? EINTR : what == "once" ? EIO : std::stoi(what);
   return -1;
 }
 
