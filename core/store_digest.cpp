@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/digest.hpp"
+#include "core/digest_chunks.hpp"
 #include "core/kokkos_scope.hpp"
 #include "core/parameter_store.hpp"
 #include "core/pieces.hpp"
@@ -32,30 +33,11 @@ std::vector<std::uint64_t> ParameterStore::block_digests(const ValueVisitor& vis
 }
 
 std::vector<std::uint64_t> ParameterStore::block_digests(int part, int parts, const ValueVisitor& visit) const {
-  // Runs of one type, cut into chunks of index_alignment indices; a chunk may span tensors.
-  struct DigestChunk {
-    std::int64_t first, end;
-    int tensor;  // that holds `first`
-  };
-  std::vector<DigestChunk> chunks;
-  for (int i = 0; i < std::ssize(table_.tensors);) {
-    int last = i;  // the last tensor of the run
-    const auto& tensors = table_.tensors;
-    const auto at = [&](int j) -> const Tensor& { return tensors[static_cast<std::size_t>(j)]; };
-    while (last + 1 < std::ssize(tensors) && at(last + 1).block == at(i).block && at(last + 1).matrix == at(i).matrix)
-      ++last;
-    const std::int64_t end = at(last).first + at(last).size();
-    for (std::int64_t first = at(i).first; first < end; first += index_alignment) {
-      while (at(i).first + at(i).size() <= first) ++i;
-      chunks.push_back({first, std::min(first + index_alignment, end), i});
-    }
-    i = last + 1;
-  }
+  const std::vector<DigestChunk> chunks = digest_chunks(table_);
   // Several chunks at a time, so that what is on disk is read in long pieces; of these as many as keep all threads
   // busy.
   constexpr int at_a_time = 64;
   const int count = static_cast<int>(chunks.size());
-  const auto at = [&](int i) -> const DigestChunk& { return chunks[static_cast<std::size_t>(i)]; };
   struct Piece {
     std::vector<float> values;
     std::vector<std::pair<int, std::size_t>> runs;    // tensor, elements: what `values` holds, in order
@@ -64,29 +46,23 @@ std::vector<std::uint64_t> ParameterStore::block_digests(int part, int parts, co
   const auto fill = [&](Piece& piece, int index) {
     piece.runs.clear();
     piece.sums.clear();
-    std::size_t filled = 0;
-    const int last = std::min(count, (index + 1) * at_a_time);
     piece.values.resize(static_cast<std::size_t>(at_a_time) * index_alignment);
-    for (int begin = index * at_a_time, end; begin < last; begin = end) {
-      end = begin + 1;  // chunks that follow on one another
-      while (end < last && at(end).first == at(end - 1).end) ++end;
-      const std::int64_t origin = at(begin).first, run_end = at(end - 1).end;
-      const std::span<float> values =
-          std::span(piece.values).subspan(filled, static_cast<std::size_t>(run_end - origin));
-      filled += values.size();
-      std::int64_t first = origin;
-      for (int j = at(begin).tensor; first < run_end; ++j) {
-        const Tensor& t = table_.tensors[static_cast<std::size_t>(j)];
-        const std::int64_t n = std::min(run_end, t.first + t.size()) - first;
-        read(j, first - t.first, values.subspan(static_cast<std::size_t>(first - origin), static_cast<std::size_t>(n)));
-        piece.runs.emplace_back(j, static_cast<std::size_t>(n));
-        first += n;
-      }
-      for (int i = begin; i < end; ++i)
-        piece.sums.emplace_back(table_.tensors[static_cast<std::size_t>(at(i).tensor)].block,
-                                digest_chunk(static_cast<std::uint64_t>(at(i).first),
-                                             values.subspan(static_cast<std::size_t>(at(i).first - origin),
-                                                            static_cast<std::size_t>(at(i).end - at(i).first))));
+    const int begin = index * at_a_time;
+    const auto some = std::span(chunks).subspan(static_cast<std::size_t>(begin),
+                                                static_cast<std::size_t>(std::min(at_a_time, count - begin)));
+    std::span<float> rest = piece.values;
+    for_each_part(table_, some, [&](int tensor, std::int64_t offset, std::int64_t elements) {
+      const auto n = static_cast<std::size_t>(elements);
+      read(tensor, offset, rest.first(n));
+      piece.runs.emplace_back(tensor, n);
+      rest = rest.subspan(n);
+    });
+    std::span<const float> values = piece.values;
+    for (const DigestChunk& chunk : some) {
+      const auto n = static_cast<std::size_t>(chunk.end - chunk.first);
+      piece.sums.emplace_back(table_.tensors[static_cast<std::size_t>(chunk.tensor)].block,
+                              digest_chunk(static_cast<std::uint64_t>(chunk.first), values.first(n)));
+      values = values.subspan(n);
     }
   };
   const int pieces = static_cast<int>(pieces_of(count, at_a_time));
