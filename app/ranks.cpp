@@ -20,14 +20,7 @@ std::string hex(std::uint64_t digest) {
 std::string encoded(const Trajectory& found) {
   TrajectoryHeader header = found.header;
   header.decay_mask = header.decay_mask.value_or(0);  // old files have none; rank 0 has checked what there is
-  std::string bytes = encode_header(header);
-  std::size_t digest = 0;
-  for (std::size_t t = 0; t <= found.steps.size(); ++t) {
-    for (; digest < found.digests.size() && found.digests[digest].t == t; ++digest)
-      bytes += encode_record(header, found.digests[digest]);
-    if (t < found.steps.size()) bytes += encode_record(header, found.steps[t]);
-  }
-  return bytes;
+  return encode_trajectory(header, found.steps, found.digests);
 }
 
 }  // namespace

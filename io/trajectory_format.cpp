@@ -205,6 +205,17 @@ std::string encode_record(const TrajectoryHeader& h, const DigestRecord& r) {
   return sealed(std::move(out), record_size(h));
 }
 
+std::string encode_trajectory(const TrajectoryHeader& h, std::span<const StepRecord> steps,
+                              std::span<const DigestRecord> digests) {
+  std::string bytes = encode_header(h);
+  std::size_t digest = 0;
+  for (std::size_t t = 0; t <= steps.size(); ++t) {
+    for (; digest < digests.size() && digests[digest].t == t; ++digest) bytes += encode_record(h, digests[digest]);
+    if (t < steps.size()) bytes += encode_record(h, steps[t]);
+  }
+  return bytes;
+}
+
 Trajectory decode_trajectory(std::string_view bytes, const std::string& name) {
   const auto bad = [&](const std::string& what) { return Error(ExitCode::file, name + ": " + what); };
   // 1. The header.

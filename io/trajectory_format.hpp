@@ -4,6 +4,7 @@
 #include "io/trajectory_file.hpp"
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,9 @@ std::string encode_header(const TrajectoryHeader& header);
 std::string encode_record(const TrajectoryHeader& header, const StepRecord& record);
 std::string encode_record(const TrajectoryHeader& header, const DigestRecord& record);
 std::size_t record_size(const TrajectoryHeader& header);
+/// A whole file of them, a digest behind the steps that it is of.
+std::string encode_trajectory(const TrajectoryHeader& header, std::span<const StepRecord> steps,
+                              std::span<const DigestRecord> digests);
 
 /// Everything whole in these bytes; `name` stands in messages.
 Trajectory decode_trajectory(std::string_view bytes, const std::string& name);

@@ -114,10 +114,34 @@ TEST(TrajectoryFormat, keeps_values_that_are_not_finite) {
 }
 
 TEST(TrajectoryFormat, takes_64_bytes_a_step_of_one_direction) {
+  // u32 kind, u32 t, f64 lr, f32 wd, f32 c, f64 g, f64 g as measured, f64 L+ and L-, u64 checksum
+  constexpr std::size_t record = 4 + 4 + 8 + 4 + 4 + 8 + 8 + 2 * 8 + 8;
+  static_assert(record == 64);
+  TrajectoryHeader h = header();
+  EXPECT_EQ(encode_record(h, step(h, 0)).size(), record);
+  EXPECT_EQ(encode_record(h, DigestRecord{0, 1}).size(), record);
+  // 20,000 steps with a digest behind every thousandth, and as much text in the header as a deck's keys and an
+  // arithmetic have.
+  h.mathematical_keys = std::string(2000, 'k');
+  h.fingerprint = std::string(500, 'f');
+  std::vector<StepRecord> steps;
+  std::vector<DigestRecord> digests;
+  for (std::uint32_t t = 0; t < 20000; ++t) {
+    steps.push_back(step(h, t));
+    if ((t + 1) % 1000 == 0) digests.push_back({t + 1, t});
+  }
+  const std::string bytes = encode_trajectory(h, steps, digests);
+  EXPECT_EQ(bytes.size(), encode_header(h).size() + (20000 + 20) * record);
+  EXPECT_LT(bytes.size(), 1300000U);
+}
+
+TEST(TrajectoryFormat, puts_each_digest_behind_its_steps) {
   const TrajectoryHeader h = header();
-  EXPECT_EQ(encode_record(h, step(h, 0)).size(), 64U);
-  EXPECT_EQ(encode_record(h, DigestRecord{0, 1}).size(), 64U);
-  EXPECT_LT(file_of(h, 20000).size(), 1300000U);
+  const std::vector<StepRecord> steps{step(h, 0), step(h, 1)};
+  EXPECT_EQ(encode_trajectory(h, steps, std::vector<DigestRecord>{{0, 5}, {1, 6}, {2, 7}}),
+            encode_header(h) + encode_record(h, DigestRecord{0, 5}) + encode_record(h, steps[0]) +
+                encode_record(h, DigestRecord{1, 6}) + encode_record(h, steps[1]) +
+                encode_record(h, DigestRecord{2, 7}));
 }
 
 TEST(TrajectoryFormat, refuses_a_record_that_would_leave_theta_without_numbers) {
