@@ -50,6 +50,14 @@ struct ExportOptions {
 };
 ExitCode export_command(const ExportOptions& options);
 
+struct VerifyOptions {
+  std::filesystem::path trajectory;  // trajectory.zoj or a run folder
+  std::filesystem::path model;       // base; empty: the one in the run folder's deck
+  bool json = false;
+};
+/// Throws Error (mismatch) where a replay gives another digest than the trajectory has.
+ExitCode verify_command(const VerifyOptions& options);
+
 struct InspectOptions {
   std::filesystem::path path;  // trajectory.zoj, a run folder, or a model folder
   bool json = false;

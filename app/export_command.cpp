@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/base_storage.hpp"
 #include "app/commands.hpp"
-#include "app/loading.hpp"
 #include "app/model_export.hpp"
 #include "app/output_place.hpp"
 #include "app/progress.hpp"
+#include "app/replay_source.hpp"
 #include "app/resume.hpp"
-#include "app/run_folder.hpp"
 #include "core/engine.hpp"
 #include "core/error.hpp"
 #include "io/hf_config.hpp"
@@ -21,22 +20,14 @@ namespace distzo2 {
 ExitCode export_command(const ExportOptions& options) {
   namespace fs = std::filesystem;
   // 1. The trajectory and its base model.
-  const bool is_run = fs::is_directory(options.trajectory);
-  const RunFolder run{is_run ? options.trajectory : options.trajectory.parent_path()};
-  const fs::path file = is_run ? run.trajectory() : options.trajectory;
-  Trajectory found = read_trajectory(file);
-  fs::path base = options.model;
-  if (base.empty()) {
-    if (!fs::exists(run.deck()))
-      throw Error(ExitCode::usage, fmt::format("{}: no {} beside it names the base model: give --model FOLDER",
-                                               file.string(), run.deck().filename().string()));
-    const ModelSection model = read_run_config(run.deck()).model;
-    if (model.random())
-      throw Error(ExitCode::usage, fmt::format("{}: the run began with random weights (model/shape {}); only a model "
-                                               "from a folder is exported",
-                                               file.string(), model.shape));
-    base = model.folder;
-  }
+  const ReplaySource source = find_replay(options.trajectory, options.model);
+  const Trajectory& found = source.found;
+  const fs::path& file = source.file;
+  if (source.model.random())
+    throw Error(ExitCode::usage, fmt::format("{}: the run began with random weights (model/shape {}); only a model "
+                                             "from a folder is exported",
+                                             file.string(), source.model.shape));
+  const fs::path& base = source.model.folder;
   const std::uint32_t last = static_cast<std::uint32_t>(found.steps.size());
   if (options.step && *options.step > last)
     throw Error(ExitCode::usage, fmt::format("--step {}: {} has {} step{}; accepted: 0 to {}", *options.step,
@@ -55,7 +46,7 @@ ExitCode export_command(const ExportOptions& options) {
   //    read from the base model and brought to the step as it is written.
   const UpdateRule& rule = found.header.rule;
   const TensorTable table = tensor_table(read_model_config(base));
-  BaseStorage storage(folder_weights(base, rule, true), table, rule.storage);
+  BaseStorage storage(base_weights(source), table, rule.storage);
   const std::unique_ptr<ParameterStore> store = replaying_store(storage, table, rule);
   if (store->digest() != found.header.theta0_digest)
     throw Error(ExitCode::file,

@@ -253,6 +253,17 @@ int main(int argc, char** argv) {
     command.run = [&](const RunConfig&, Job&) { return export_command(exported); };
   });
 
+  VerifyOptions verified;
+  CLI::App& verify_app = *app.add_subcommand(
+      "verify", "replay a trajectory on its base model, compare every digest that it holds; exit code 6: one differs");
+  verify_app.add_option("trajectory", verified.trajectory, "trajectory.zoj, or the run folder that holds it")
+      ->required()
+      ->check(not_empty);
+  verify_app.add_option("--model", verified.model, "the base model's folder (default: the run's deck names it)")
+      ->check(not_empty);
+  verify_app.add_flag("--json", verified.json, "print JSON");
+  verify_app.callback([&] { command.run = [&](const RunConfig&, Job&) { return verify_command(verified); }; });
+
   InspectOptions inspect;
   CLI::App& inspect_app = *app.add_subcommand("inspect", "what a trajectory, a run folder or a model folder holds");
   inspect_app.add_option("path", inspect.path, "trajectory.zoj, a run folder or a model folder")

@@ -91,7 +91,7 @@ void check_same_evaluations(const RunFolder& folder, const LoadedData& data) {
 
 void check_replayed(const DigestRecord& recorded, std::uint64_t digest, const std::filesystem::path& trajectory) {
   if (recorded.theta_digest != digest)
-    throw Error(ExitCode::internal, fmt::format("{}: the replay of step {} has digest {:016x}, the run had {:016x}",
+    throw Error(ExitCode::mismatch, fmt::format("{}: the replay of step {} has digest {:016x}, the run had {:016x}",
                                                 trajectory.string(), recorded.t, digest, recorded.theta_digest));
 }
 

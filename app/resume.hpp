@@ -42,7 +42,7 @@ std::string check_same_run(const TrajectoryHeader& was, const TrajectoryHeader& 
 /// Throws Error (usage) where a recorded evaluation is of other examples than the set of its name now has.
 void check_same_evaluations(const RunFolder& folder, const LoadedData& data);
 
-/// Throws Error (internal) where the digest of theta after a replay is not the one that the run recorded.
+/// Throws Error (mismatch) where the digest of theta after a replay is not the one that the run recorded.
 void check_replayed(const DigestRecord& recorded, std::uint64_t digest, const std::filesystem::path& trajectory);
 
 /// Applies these records to the engine's fresh theta in one pass over the parameters.

@@ -66,11 +66,11 @@ RunConfig of_rank(RunConfig config, int rank) {
   return config;
 }
 
-/// Steps between two comparisons of the ranks' parameters: a digest reads them all, which costs little where they are
-/// in memory. 0: at the end alone.
-std::uint32_t consistency_interval(const RunConfig& config, int ranks, const MemoryPlan& plan) {
+/// Steps between two digests of the parameters, which ranks compare and the trajectory keeps: one reads them all, which
+/// costs little where they are in memory. 0: at the end alone.
+std::uint32_t consistency_interval(const RunConfig& config, const MemoryPlan& plan) {
   constexpr std::uint32_t automatic = 1000;
-  return config.parallel.check_every.value_or(ranks > 1 && !plan.placement.streams_any() ? automatic : 0);
+  return config.parallel.check_every.value_or(plan.placement.streams_any() ? 0 : automatic);
 }
 
 /// Applies the records of a resumed run, after theta_0 was evaluated on a set that the run did not have when it began.
@@ -259,7 +259,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
     if (first) files.trajectory->append(*last_digest);
     return last_digest->theta_digest;
   };
-  const std::uint32_t interval = consistency_interval(config, world.size(), plan);
+  const std::uint32_t interval = consistency_interval(config, plan);
   const auto consistency_point = [&](std::uint32_t steps) {
     if (interval != 0 && steps % interval == 0 && steps != config.zo.steps) theta_digest_at(steps);
   };

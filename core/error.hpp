@@ -14,6 +14,7 @@ enum class ExitCode : int {
   file = 3,         // a file that is bad, or cannot be read or written
   diverged = 4,     // stopped on a non-finite or diverged loss
   rank_failed = 5,  // a rank failed or replicas differ
+  mismatch = 6,     // a replay gives another theta than a trajectory says
   stopped = 75      // stopped at a signal or time limit, the trajectory synced
 };
 

@@ -216,8 +216,9 @@ void add_rest(ParameterList& deck) {
            "exit code 5.",
            rule({.kind = KeyKind::duration, .max = 1e6, .above_min = true}))
       .set("consistency check every", std::string("auto"),
-           "Steps between two comparisons of the parameters of all ranks, by digest; a difference ends the run with "
-           "exit code 5. auto: 1000 where no parameter streams; 0: at the run's end alone, as always there.",
+           "Steps between two comparisons of the parameters of all ranks, by digest, which the trajectory keeps, of one "
+           "rank too; a difference ends the run with exit code 5. auto: 1000 where no parameter streams; 0: at the "
+           "run's end alone, as always there.",
            rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 0, .max = max_u32, .unit = "steps"}))
       .set("device", std::string("auto"),
            "In a program for GPUs, which of those that a rank sees it computes on, from 0; auto: the rank's number on "

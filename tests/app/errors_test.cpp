@@ -362,6 +362,7 @@ TEST(GoodCommands, say_nothing_on_stderr) {
                                              {"inspect", "run/trajectory.zoj", "--json"},
                                              {"inspect", "model"},
                                              {"export", "--trajectory", "run", "--step", "3", "--output", "theta3"},
+                                             {"verify", "run"},
                                              {"deck-docs"},
                                              {"deck-docs", "--starter"},
                                              {"bench", "step", "deck.yaml", "--repeats", "1", "--noise-pairs", "1"},

@@ -56,6 +56,9 @@ TEST(BigModel, is_exported_and_evaluated_in_little_memory) {
             text_of_file(project.path("run/final/model.safetensors")));
   EXPECT_EQ(text_of_file(project.path("streamed/config.json")), text_of_file(project.path("run/final/config.json")));
 
+  const json verified = project.json({"verify", "run", "--json"});
+  EXPECT_EQ(verified.at("digests").back().at("replayed"), summary.at("theta_digest"));
+
   const std::vector<std::string> evaluate{"evaluate", "deck.yaml", "--json", "--set", "model/folder=run/final"};
   std::vector<std::string> streamed = evaluate;
   streamed.insert(streamed.end(), {"--set", "memory/host budget=200 MiB", "--set", "memory/scratch folder=scratch"});
@@ -66,6 +69,7 @@ TEST(BigModel, is_exported_and_evaluated_in_little_memory) {
 
 #ifndef __SANITIZE_ADDRESS__  // its shadow and what it holds back from reuse count too
   EXPECT_LE(exported.at("peak_host_bytes"), 128 * mib);
+  EXPECT_LE(verified.at("peak_host_bytes"), 128 * mib);
   EXPECT_LE(part.at("peak_host_bytes"), 200 * mib);
   EXPECT_GE(whole.at("peak_host_bytes"), 202'000'000U);
 #endif
