@@ -31,8 +31,8 @@ void print_trajectory(const fs::path& path, const Trajectory& t) {
   const TrajectoryHeader& h = t.header;
   fmt::print("trajectory {}\n", path.string());
   fmt::print("  steps {}, seed {}, epsilon {}, directions {}, {}, {} difference{}\n", t.steps.size(), h.rule.seed,
-             h.step.epsilon, h.step.directions, h.rule.kind == DirectionKind::gaussian ? "gaussian" : "rademacher",
-             h.step.difference == Difference::central ? "central" : "forward", t.torn ? ", the last record torn" : "");
+             h.step.epsilon, h.step.directions, name_of(h.rule.kind), name_of(h.step.difference),
+             t.torn ? ", the last record torn" : "");
   fmt::print("  base model's digest {:016x}, arithmetic {}\n", h.theta0_digest, h.fingerprint);
   for (const DigestRecord& d : t.digests) fmt::print("  theta after step {}: digest {:016x}\n", d.t, d.theta_digest);
   fmt::print("  digest of steps {:016x}\n{:>8} {:>12} {:>12} {:>14} {:>14}\n", trajectory_digest(t.steps), "t", "lr",
@@ -52,9 +52,19 @@ Json trajectory_object(const Trajectory& t) {
         {{"t", r.t}, {"lr", r.lr}, {"wd", r.wd}, {"c", r.c}, {"g", r.g}, {"g_raw", r.g_raw}, {"losses", r.losses}});
   for (const DigestRecord& d : t.digests)
     digests.push_back({{"t", d.t}, {"theta_digest", fmt::format("{:016x}", d.theta_digest)}});
-  return {{"seed", h.rule.seed},
+  return {{"bytes", t.whole_bytes},
+          {"generator", h.generator},
+          {"seed", h.rule.seed},
           {"epsilon", h.step.epsilon},
           {"directions", h.step.directions},
+          {"kind", name_of(h.rule.kind)},
+          {"difference", name_of(h.step.difference)},
+          {"objective", name_of(h.objective)},
+          {"storage", name_of(h.rule.storage)},
+          {"rounding", name_of(h.rule.rounding)},
+          {"round_every", h.rule.round_every},
+          {"deck_digest", fmt::format("{:016x}", h.deck_digest)},
+          {"data_digest", fmt::format("{:016x}", h.data_digest)},
           {"theta0_digest", fmt::format("{:016x}", h.theta0_digest)},
           {"decay_mask", h.decay_mask ? Json(fmt::format("{:016x}", *h.decay_mask)) : Json()},
           {"mathematical_keys", h.mathematical_keys},

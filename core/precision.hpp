@@ -31,11 +31,24 @@ constexpr std::size_t bytes_of(Storage s) {
 constexpr std::size_t bytes_of(Compute c) {
   return c == Compute::fp32 ? 4 : 2;
 }
+// As decks and files name them.
 constexpr const char* name_of(Storage s) {
   return s == Storage::fp32 ? "fp32" : s == Storage::bf16 ? "bf16" : "fp16";
 }
 constexpr const char* name_of(Compute c) {
   return c == Compute::fp32 ? "fp32" : c == Compute::bf16 ? "bf16" : "fp16";
+}
+constexpr const char* name_of(Rounding r) {
+  return r == Rounding::stochastic ? "stochastic" : "nearest";
+}
+constexpr const char* name_of(DirectionKind k) {
+  return k == DirectionKind::gaussian ? "gaussian" : "rademacher";
+}
+constexpr const char* name_of(Difference d) {
+  return d == Difference::central ? "central" : "forward";
+}
+constexpr const char* name_of(Objective o) {
+  return o == Objective::language_model ? "language model" : "classification";
 }
 
 }  // namespace distzo2
