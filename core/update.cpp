@@ -19,7 +19,7 @@ void round_to_storage(const SimdKernels& kernels, float* theta, std::uint64_t fi
 
 void apply_to_chunk(const SimdKernels& kernels, float* theta, std::uint64_t first, std::size_t n, bool matrix,
                     const UpdateRule& rule, std::span<const StepRecord> records, float* z) {
-  const auto fill = rule.kind == DirectionKind::gaussian ? kernels.fill_gaussian : kernels.fill_rademacher;
+  const bool gaussian = rule.kind == DirectionKind::gaussian;
   const bool rounded = matrix && rule.storage != Storage::fp32;
   for (const StepRecord& record : records) {
     const float d = matrix ? decay_factor(record) : 1.0F;
@@ -28,9 +28,12 @@ void apply_to_chunk(const SimdKernels& kernels, float* theta, std::uint64_t firs
     }
     for (std::uint32_t k = 1; k <= record.c.size(); ++k) {
       const float c = record.c[k - 1];
-      if (c != 0.0F) {
-        fill(z, rule.seed, record.t, k, first, n);
+      if (c == 0.0F) continue;
+      if (gaussian) {
+        kernels.fill_gaussian(z, rule.seed, record.t, k, first, n);
         kernels.add_scaled(theta, z, c, n);
+      } else {
+        kernels.add_rademacher(theta, c, rule.seed, record.t, k, first, n);
       }
     }
     if (rounded && (record.t + 1) % rule.round_every == 0) {

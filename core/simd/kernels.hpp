@@ -33,6 +33,9 @@ struct SimdKernels {
   /// theta[i] = d * theta[i]; theta[i] = fma(c, z[i], theta[i]).
   void (*scale)(float* theta, float d, std::size_t n);
   void (*add_scaled)(float* theta, const float* z, float c, std::size_t n);
+  /// theta[i] = fma(c, z[i], theta[i]) of a Rademacher z(t, k), which is not made; c is not 0.
+  void (*add_rademacher)(float* theta, float c, std::uint64_t seed, std::uint32_t t, std::uint32_t k,
+                         std::uint64_t first, std::size_t n);
 
   /// Storage to float (exact) and float to storage: to nearest even, or stochastically with the words of stream 1 at
   /// step t for global indices first .. first + n.

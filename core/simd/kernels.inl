@@ -74,31 +74,47 @@ void fill_weights(float* out, std::uint64_t seed, std::uint64_t first, std::size
   fill<GaussianGroup>(out, {seed, 0, stream_word(Stream::weights, 0)}, first, n);
 }
 
-void fill_rademacher(float* z, std::uint64_t seed, std::uint32_t t, std::uint32_t k, std::uint64_t first,
-                     std::size_t n) {
-  const Counter counter{seed, t, stream_word(Stream::direction, k)};
+/// Calls use(at, word, bits) for the signs of global indices first .. first + n, in order: the low `bits` of `word` are
+/// those of elements at, at + 1, ... Where all 32 are used, their number is a constant.
+template <class Use>
+DISTZO2_FUNCTION void for_each_sign_word(const Counter& counter, std::uint64_t first, std::size_t n, const Use& use) {
   std::uint32_t words[group];
-  while (n > 0) {
-    const std::uint64_t word = first / 32;
+  for (std::size_t at = 0; at < n;) {
+    const std::uint64_t word = (first + at) / 32;
     WordGroup::make(words, counter, (word - word % group) / 4);
-    for (std::size_t w = word % group; w < group && n > 0; ++w) {
-      const std::uint32_t bits = words[w];
-      const std::uint32_t begin = first % 32;
-      const std::uint32_t end = 32 - begin <= n ? 32 : begin + static_cast<std::uint32_t>(n);
-      if (end - begin == 32) {
-        for (std::uint32_t bit = 0; bit < 32; ++bit) {
-          z[bit] = rademacher_sign(bits, bit);
-        }
+    for (std::size_t w = word % group; w < group && at < n; ++w) {
+      const std::uint32_t begin = (first + at) % 32;
+      const std::uint32_t bits = 32 - begin <= n - at ? 32 - begin : static_cast<std::uint32_t>(n - at);
+      if (bits == 32) {
+        use(at, words[w], 32U);
       } else {
-        for (std::uint32_t bit = begin; bit < end; ++bit) {
-          z[bit - begin] = rademacher_sign(bits, bit);
-        }
+        use(at, words[w] >> begin, bits);
       }
-      z += end - begin;
-      first += end - begin;
-      n -= end - begin;
+      at += bits;
     }
   }
+}
+
+void fill_rademacher(float* z, std::uint64_t seed, std::uint32_t t, std::uint32_t k, std::uint64_t first,
+                     std::size_t n) {
+  const auto make = [&](std::size_t at, std::uint32_t word, std::uint32_t bits) __attribute__((always_inline)) {
+    for (std::uint32_t bit = 0; bit < bits; ++bit) {
+      z[at + bit] = rademacher_sign(word, bit);
+    }
+  };
+  for_each_sign_word({seed, t, stream_word(Stream::direction, k)}, first, n, make);
+}
+
+/// c times a sign is exact, so that fma rounds this sum.
+void add_rademacher(float* theta, float c, std::uint64_t seed, std::uint32_t t, std::uint32_t k, std::uint64_t first,
+                    std::size_t n) {
+  const auto minus_c = __builtin_bit_cast(std::uint32_t, -c);
+  const auto add = [&](std::size_t at, std::uint32_t word, std::uint32_t bits) __attribute__((always_inline)) {
+    for (std::uint32_t bit = 0; bit < bits; ++bit) {
+      theta[at + bit] += __builtin_bit_cast(float, minus_c ^ ((word << (31U - bit)) & 0x80000000U));
+    }
+  };
+  for_each_sign_word({seed, t, stream_word(Stream::direction, k)}, first, n, add);
 }
 
 void perturb(float* out, const float* theta, const float* z, float scale, std::size_t n) {
@@ -177,6 +193,6 @@ void store_stochastic(std::uint16_t* out, const float* in, Storage storage, std:
   storage == Storage::bf16 ? store<Bfloat16>(out, in, counter, first, n) : store<Float16>(out, in, counter, first, n);
 }
 
-constexpr SimdKernels kernel_table{Lanes::name, fill_gaussian, fill_rademacher, fill_weights,
-                                   perturb,     perturb_bf16,  to_bf16,         scale_by,
-                                   add_scaled,  load_16,       store_nearest,   store_stochastic};
+constexpr SimdKernels kernel_table{Lanes::name,  fill_gaussian, fill_rademacher, fill_weights, perturb,
+                                   perturb_bf16, to_bf16,       scale_by,        add_scaled,   add_rademacher,
+                                   load_16,      store_nearest, store_stochastic};

@@ -215,6 +215,22 @@ TEST(Simd, linear_kernels_round_once) {
   }
 }
 
+TEST(Simd, adding_a_rademacher_direction_is_fma_with_its_signs) {
+  for (const auto* kernels : tables()) {
+    SCOPED_TRACE(kernels->name);
+    for (const float c : {1e-3F, -3e-9F, 0x1p-149F, 2e38F}) {
+      for (const auto first : firsts) {
+        for (const auto n : lengths) {
+          std::vector<float> theta = samples(n), expected = theta;
+          for (std::size_t i = 0; i < n; ++i) expected[i] = std::fma(c, rademacher_at(6, 11, 3, first + i), theta[i]);
+          kernels->add_rademacher(theta.data(), c, 6, 11, 3, first, n);
+          ASSERT_TRUE(same_bits(theta, expected)) << "c " << c << ", first " << first << ", n " << n;
+        }
+      }
+    }
+  }
+}
+
 TEST(Simd, keeps_subnormals) {
   for (const auto* kernels : tables()) {
     std::vector<float> theta(16, 0x1p-140F), z(16, 0x1p-130F);

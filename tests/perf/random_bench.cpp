@@ -69,6 +69,9 @@ void measure_all(const SimdKernels& kernels) {
   });
   measure(kernels, "add_scaled",
           [](const SimdKernels& k, Buffers& b, std::uint64_t) { k.add_scaled(b.theta.data(), b.z.data(), 1e-9F, n); });
+  measure(kernels, "add_rademacher", [](const SimdKernels& k, Buffers& b, std::uint64_t first) {
+    k.add_rademacher(b.theta.data(), 1e-9F, 1, 2, 1, first, n);
+  });
   measure(kernels, "perturb_bf16", [](const SimdKernels& k, Buffers& b, std::uint64_t) {
     k.perturb_bf16(b.stored.data(), b.theta.data(), b.z.data(), 1e-3F, n);
   });
