@@ -36,23 +36,30 @@ TEST(Figures, are_png_pdf_or_svg_by_the_name) {
   EXPECT_EQ(text_of_file(project.path("run/curves.png")).find("PNG"), 1U);
   struct Case {
     std::string name, input, title;
+    std::vector<std::string> more;
   };
-  for (const Case& c : {Case{"plot_run", "run", "run"}, Case{"plot_timeline", "trace.json", "trace.json, steps "}}) {
+  const std::vector<std::string> with_program{"--program", test_paths::program};
+  for (const Case& c :
+       {Case{"plot_run", "run", "run", {}}, Case{"plot_timeline", "trace.json", "trace.json, steps ", {}},
+        Case{"plot_trajectory", "run/trajectory.zoj", "run: 40 steps in ", with_program}}) {
     SCOPED_TRACE(c.name);
+    const auto draw = [&](const std::string& file) {
+      return script(project, c.name, with({c.input, "-o", file}, c.more));
+    };
     for (const auto& [file, begin] : {std::pair{"a.png", "\x89PNG"}, {"a.pdf", "%PDF-"}, {"a.svg", "<?xml"}}) {
-      const ProgramResult drawn = script(project, c.name, {c.input, "-o", file});
+      const ProgramResult drawn = draw(file);
       EXPECT_EQ(drawn.exit_code, 0) << drawn.err;
       EXPECT_EQ(text_of_file(project.path(file)).find(begin), 0U) << file;
     }
     const std::string svg = text_of_file(project.path("a.svg"));  // it has each text as a comment
     EXPECT_NE(svg.find("<!-- " + c.title), std::string::npos);
-    EXPECT_EQ(script(project, c.name, {c.input, "-o", "a.svg"}).exit_code, 0);
+    EXPECT_EQ(draw("a.svg").exit_code, 0);
     EXPECT_EQ(text_of_file(project.path("a.svg")), svg);
     if (c.name == "plot_run") {
       ASSERT_GT(summary.at("best").at("step"), 0);
       EXPECT_NE(svg.find("<!-- best/: step " + summary.at("best").at("step").dump() + " -->"), std::string::npos);
     }
-    const ProgramResult refused = script(project, c.name, {c.input, "-o", "a.jpeg"});
+    const ProgramResult refused = draw("a.jpeg");
     EXPECT_EQ(refused.exit_code, 3);
     EXPECT_NE(refused.err.find("a.jpeg: expected a name that ends in .png, .pdf or .svg"), std::string::npos)
         << refused.err;
