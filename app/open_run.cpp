@@ -162,6 +162,13 @@ const RunFolder& make_folder(OpenRun& run, const TrainOptions& options, const Ru
   return *run.folder;
 }
 
+std::vector<TrajectoryWriter*> RunFiles::writers() const {
+  std::vector<TrajectoryWriter*> list;
+  for (TrajectoryWriter* writer : {trajectory.get(), copy.get()})
+    if (writer != nullptr) list.push_back(writer);
+  return list;
+}
+
 RunFiles records_of(OpenRun& run) {
   RunFiles files;
   if (!run.found) return files;
@@ -178,7 +185,7 @@ RunFiles open_files(OpenRun& run, const TrajectoryHeader& header, const RunConfi
   if (!run.found) {
     replace_text_file(folder.deck(), resolved_deck_yaml(config));
     auto trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), header, sync_s);
-    return {{}, {}, std::move(trajectory), MetricsFile(folder.metrics(), {})};
+    return {{}, {}, std::move(trajectory), nullptr, MetricsFile(folder.metrics(), {})};
   }
   Trajectory& found = *run.found;
   const std::string note =
@@ -198,9 +205,10 @@ RunFiles open_files(OpenRun& run, const TrajectoryHeader& header, const RunConfi
     progress.say(fmt::format("changed  {} from step {} on: {} was {}", c.key, c.step, c.to, c.from));
   if (!run.changes.all().empty() || fs::exists(folder.changes())) write_changes(folder.changes(), run.changes.all());
   if (run.source) take_records(*run.source, folder, found);
+  if (!run.taken.empty()) replace_text_file(folder.trajectory(), run.taken);
   auto trajectory = std::make_unique<TrajectoryWriter>(folder.trajectory(), found, sync_s);
   MetricsFile metrics(folder.metrics(), found.steps);
-  return {std::move(found.steps), std::move(found.digests), std::move(trajectory), std::move(metrics)};
+  return {std::move(found.steps), std::move(found.digests), std::move(trajectory), nullptr, std::move(metrics)};
 }
 
 }  // namespace distzo2

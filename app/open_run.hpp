@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace distzo2 {
@@ -26,6 +27,7 @@ struct OpenRun {
   std::optional<RunFolder> source;    // the run that `found` is of, where this is to be another one
   std::uint32_t steps_set_aside = 0;  // of the found run, beyond those of `found`
   RunChanges changes;                 // of the mathematics, on rank 0
+  std::string taken;                  // bytes of `found` on rank 0, where it is a longer copy than the run's own file
   FoundSummary summary;               // on rank 0, where a run was found
   std::span<const StepRecord> records_found() const {
     return found ? std::span<const StepRecord>(found->steps) : std::span<const StepRecord>();
@@ -56,6 +58,8 @@ struct RunFiles {
   std::vector<StepRecord> records;
   std::vector<DigestRecord> digests;
   std::unique_ptr<TrajectoryWriter> trajectory;  // null on ranks other than 0
+  std::unique_ptr<TrajectoryWriter> copy;        // app/trajectory_copies.hpp; null where this rank keeps none
+  std::vector<TrajectoryWriter*> writers() const;
   MetricsFile metrics;
 };
 

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 namespace distzo2 {
 
@@ -42,14 +43,14 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
     options.covered = static_cast<std::uint32_t>(records.size());
     if (node == nullptr || node->owner() == 0) histories_ = update_histories(records);
     options.history = [this](std::uint32_t version) {
-      if (trajectory_ != nullptr) return trajectory_->history(version);
+      if (!trajectories_.empty()) return trajectories_.front()->history(version);
       const std::lock_guard lock(mutex_);
       return version < histories_.size() ? histories_[version] : 0;  // nobody goes on with a store without a trajectory
     };
     options.progress = told_by(progress, "checking the store");
     options.before_write = [this](std::uint32_t version) {
-      if (trajectory_ == nullptr || version <= synced_) return;
-      trajectory_->sync();
+      if (version <= synced_) return;
+      for (TrajectoryWriter* trajectory : trajectories_) trajectory->sync();
       synced_ = version;
     };
     disk_ = open_disk_store(node, store, plan.placement.chunks, rule.storage, options);
@@ -72,8 +73,8 @@ PlacedModel::PlacedModel(const RunConfig& config, const ModelConfig& model, cons
   ::malloc_trim(0);  // chunks on their way to the disk are in nobody's plan any more
 }
 
-void PlacedModel::write_after(TrajectoryWriter& trajectory) {
-  trajectory_ = &trajectory;
+void PlacedModel::write_after(std::vector<TrajectoryWriter*> trajectories) {
+  trajectories_ = std::move(trajectories);
 }
 
 void PlacedModel::expect_records(std::uint32_t steps) {

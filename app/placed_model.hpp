@@ -43,9 +43,9 @@ public:
   bool found_chunks() const { return found_chunks_; }
   bool is_advanced() const { return advanced_; }
   const std::filesystem::path& disk_folder() const { return disk_->folder(); }  // of a model that has one
-  /// On the rank that writes the trajectory: every record is on that one's device before a chunk that includes it is
-  /// written (design section 6).
-  void write_after(TrajectoryWriter& trajectory);
+  /// On a rank that writes the trajectory, or a copy of it: every record is on their devices before a chunk that
+  /// includes it is written (design section 6). At least one.
+  void write_after(std::vector<TrajectoryWriter*> trajectories);
   /// On the other ranks, which write no trajectory and wait for none: so many records are told of in all, and this is
   /// the next. A store of theirs may be ahead of the trajectory after a crash. Each chunk has with its version the
   /// digest of the records that led to it, so that a resume keeps none that the trajectory does not lead to.
@@ -67,7 +67,7 @@ private:
   bool found_chunks_ = false, advanced_ = false;
   std::mutex mutex_;                      // of histories_
   std::vector<std::uint64_t> histories_;  // of the records found and told, where a file is written and no trajectory
-  TrajectoryWriter* trajectory_ = nullptr;
+  std::vector<TrajectoryWriter*> trajectories_;
   std::uint32_t synced_ = 0;  // records known to be durable
 };
 

@@ -118,6 +118,7 @@ void visit_keys(Config& c, Visit&& visit) {
   visit("memory/write back every", c.memory.write_back_every);
   visit("memory/buffers", c.memory.buffers);
   visit("memory/keep store", c.memory.keep_store);
+  visit("memory/scratch persistent", c.memory.scratch_persistent);
   visit("parallel/pertp", c.parallel.pertp);
   visit("parallel/ddp", c.parallel.ddp);
   visit("parallel/order", c.parallel.order);

@@ -101,6 +101,7 @@ struct MemorySection {
   std::optional<std::uint32_t> write_back_every;  // a multiple of precision.round_every
   std::optional<std::uint32_t> buffers;           // 2 or 3
   bool keep_store = false;
+  bool scratch_persistent = false;  // stores keep a copy of the trajectory
 };
 
 /// automatic: the ranks of a node keep one copy of the parameters where that can be.

@@ -42,6 +42,20 @@ fs::path own_store(const RunFolder& run) {
   return run.path / "store";
 }
 
+/// Of the trajectory, in a store's folder.
+fs::path copy_in(const fs::path& store) {
+  return store / "trajectory.zoj";
+}
+
+/// And what a killed process left of one that it was about to put in place.
+void remove_copy(const fs::path& store) {
+  if (!BlockFile::stands_in(store)) return;
+  std::error_code none;  // what cannot be removed keeps the folder, which is told of
+  for (const fs::directory_entry& entry : fs::directory_iterator(store, none))
+    if (entry.path() == copy_in(store) || is_made_beside(copy_in(store), entry.path().filename().string()))
+      fs::remove(entry.path(), none);
+}
+
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
@@ -207,7 +221,16 @@ StorePlace place_store(Job& job, const RunConfig& config, const RunFolder& run, 
   for (std::size_t r = 0; r < owns.size(); ++r)
     if (owns[r] != 0) used.insert(store_of_rank(places.front(), static_cast<int>(r)));
   for (std::string& note : notes_of_others(places, used, config.memory.keep_store)) notes.push_back(std::move(note));
-  return {on_disk ? store_folder(config, run, of_node.store_rank) : fs::path(), gathered(job, notes)};
+  StorePlace place;
+  if (on_disk) place.store = store_folder(config, run, of_node.store_rank);
+  place.notes = gathered(job, notes);
+  if (!config.memory.scratch_persistent) return place;
+  if (own) place.copy = copy_in(place.store);
+  if (own && !world.is_first()) place.copies.push_back(place.copy);
+  if (world.is_first())
+    for (const fs::path& at : places)
+      for (const fs::path& store : stores_at(at)) place.copies.push_back(copy_in(store));
+  return place;
 }
 
 std::vector<std::string> remove_stores(Job& job, const RunConfig& config, const RunFolder& run) {
@@ -216,6 +239,7 @@ std::vector<std::string> remove_stores(Job& job, const RunConfig& config, const 
   std::vector<std::string> left;
   for (const fs::path& place : places_of_all(world, config, run, false))
     for (const fs::path& store : stores_at(place)) try {
+        remove_copy(store);
         BlockFile::remove_files(store);
       } catch (const Error& problem) {
         left.push_back(fmt::format("note     {}; {} is not used any more: remove it", problem.what(), store.string()));

@@ -24,7 +24,9 @@ std::filesystem::path store_of_rank(const std::filesystem::path& first, int rank
 
 /// What a rank takes of the run's stores, and what is to be said of them.
 struct StorePlace {
-  std::filesystem::path store;     // this rank's or its node's; empty where nothing of this rank's is on disk
+  std::filesystem::path store;  // this rank's or its node's; empty where nothing of this rank's is on disk
+  std::filesystem::path copy;   // of the trajectory, that this rank keeps beside its store; empty: none
+  std::vector<std::filesystem::path> copies;  // those that may stand where this rank sees them: its own; on rank 0 all
   std::vector<std::string> notes;  // of all ranks, on all: what was moved, and what stands and is not used any more
 };
 

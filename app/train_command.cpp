@@ -22,6 +22,7 @@
 #include "app/store_place.hpp"
 #include "app/summary.hpp"
 #include "app/training_loop.hpp"
+#include "app/trajectory_copies.hpp"
 #include "core/step.hpp"
 #include "parallel/process_grid.hpp"
 
@@ -136,12 +137,13 @@ private:
 };
 
 /// Records the digest of theta after the last step; where a resumed run has that record, it must agree.
-void record_digest(RunFiles& files, const RunFolder& folder, std::uint64_t digest, std::uint32_t steps) {
-  if (files.digests.empty() || files.digests.back().t != steps)
-    files.trajectory->append(DigestRecord{steps, digest});
-  else
-    check_replayed(files.digests.back(), digest, folder.trajectory());
-  files.trajectory->sync();
+void record_digest(const RunFiles& files, const RunFolder& folder, std::uint64_t digest, std::uint32_t steps) {
+  const bool is_new = files.digests.empty() || files.digests.back().t != steps;
+  if (!is_new) check_replayed(files.digests.back(), digest, folder.trajectory());
+  for (TrajectoryWriter* writer : files.writers()) {
+    if (is_new) writer->append(DigestRecord{steps, digest});
+    writer->sync();
+  }
 }
 
 /// A run that did all its steps can yet have come to nothing, or have lost a model.
@@ -208,9 +210,15 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   }
   const StorePlace stored = run.folder ? place_store(job, config, *run.folder, of_node) : StorePlace();
   say_all(progress, stored.notes);
+  const bool resumes_all = options.resume && !options.resume_step && options.resume_path.empty();
+  if (resumes_all && config.memory.scratch_persistent) {
+    say_all(progress, take_longest(job, run, stored.copies));
+    refuse_fewer_steps(config, run);
+  }
   if (first && plan.placement.streams_any()) say_all(progress, plan_lines(planned, plan));
   if (!of_node.line.empty()) progress.say(of_node.line);
   RestorePoint from(job, run, plan, config, progress);
+  RunFiles files;  // outlives the model, which writes nothing before its records are durable
   PlacedModel placed(config, model, plan, config.precision.compute, stored.store, run.records_found(),
                      stop.told_to(progress, world), of_node.window.get(),
                      from.restore(of_node.sharers, stop.told_to(progress, world)));
@@ -222,7 +230,6 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   const TrajectoryHeader header = trajectory_header(
       config, data, engine, theta0_digest(config, placed, run.found, of_node.sharers, stop.told_to(progress, world)));
   check_same_model(job, header.theta0_digest);
-  RunFiles files;
   on_first(world, [&] {
     make_folder(run, options, config);
     files = open_files(run, header, config, data, progress);
@@ -230,8 +237,11 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   share_folder(world, run);
   if (!first) files = records_of(run);
   const RunFolder& folder = *run.folder;
-  if (first)
-    placed.write_after(*files.trajectory);
+  if (config.memory.scratch_persistent)
+    files.copy = open_copy(world, folder, stored.copy, config.checkpoint.trajectory_sync_s);
+  const std::vector<TrajectoryWriter*> writers = files.writers();
+  if (!writers.empty())
+    placed.write_after(writers);
   else
     placed.expect_records(config.zo.steps);
 
@@ -256,7 +266,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   const auto theta_digest_at = [&](std::uint32_t steps) {
     if (last_digest && last_digest->t == steps) return last_digest->theta_digest;
     last_digest = DigestRecord{steps, check_same_theta(job, engine.store(), steps)};
-    if (first) files.trajectory->append(*last_digest);
+    for (TrajectoryWriter* writer : writers) writer->append(*last_digest);
     return last_digest->theta_digest;
   };
   const std::uint32_t interval = consistency_interval(config, plan);
@@ -268,10 +278,8 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
                              one_reads, progress, theta_digest_at},
                             from.newest_step());
   const auto keep_record = [&](const StepRecord& record) {
-    if (first)
-      files.trajectory->append(record);
-    else
-      placed.recorded(record);
+    for (TrajectoryWriter* writer : writers) writer->append(record);
+    if (writers.empty()) placed.recorded(record);
   };
   Training training{config,           data,
                     engine,           world,
@@ -282,7 +290,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
                     checkpoints,      lanes,
                     time_left};
   const StopReason end = goes_on ? train(training) : evaluations.stopped_by();
-  if (first) files.trajectory->sync();
+  for (TrajectoryWriter* writer : writers) writer->sync();
   lanes.close();
   placed.sync();
   if (end != StopReason::finished && goes_on)
@@ -292,6 +300,7 @@ ExitCode train_command(const TrainOptions& options, const RunConfig& given, Job&
   // 7. The result: theta's digest, its evaluation, the model, the summary.
   const std::uint64_t theta_digest = check_same_theta(job, engine.store(), config.zo.steps);
   on_first(world, [&] { record_digest(files, folder, theta_digest, config.zo.steps); });
+  if (!first) record_digest(files, folder, theta_digest, config.zo.steps);
   if (!evaluations.at(config.zo.steps, true)) return stopped(evaluations.stopped_by(), training, options, folder);
   const std::vector<RankSummary> ranks = rank_summaries(world, training, placed);
   const Job::Busy ending(job);  // rank 0's work

@@ -187,6 +187,11 @@ void add_memory(ParameterList& list) {
            "auto: three where every step stores and they fit.",
            word({"auto", "2", "3"}));
   list.set("keep store", false, "Keep the parameters on disk after a good end; otherwise they are removed.", flag());
+  list.set(
+      "scratch persistent", false,
+      "Whether the folder of what is on disk outlives the job: then it counts as a checkpoint, and each store there "
+      "keeps a copy of the trajectory. A resume takes the longest of the copies and the run's own.",
+      flag());
 }
 
 void add_rest(ParameterList& deck) {

@@ -31,7 +31,7 @@ constexpr std::uintmax_t size_limit = std::uintmax_t{16} << 30;
 
 }  // namespace
 
-Trajectory read_trajectory(const std::filesystem::path& path) {
+std::string read_trajectory_bytes(const std::filesystem::path& path) {
   expect_regular_file(path);
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
@@ -42,7 +42,11 @@ Trajectory read_trajectory(const std::filesystem::path& path) {
   std::string bytes(size, '\0');
   if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
     throw Error(ExitCode::file, fmt::format("{}: cannot be read", path.string()));
-  return decode_trajectory(bytes, path.string());
+  return bytes;
+}
+
+Trajectory read_trajectory(const std::filesystem::path& path) {
+  return decode_trajectory(read_trajectory_bytes(path), path.string());
 }
 
 TrajectoryWriter::TrajectoryWriter(const std::filesystem::path& path, const TrajectoryHeader& header, double sync_s)

@@ -52,6 +52,9 @@ struct Trajectory {
 /// checksum, order) throws Error (file) with record number and cause.
 Trajectory read_trajectory(const std::filesystem::path& path);
 
+/// All bytes of such a file, whatever they are.
+std::string read_trajectory_bytes(const std::filesystem::path& path);
+
 /// XXH3-64 over t, g and L of the records: equal runs have equal digests.
 std::uint64_t trajectory_digest(const std::vector<StepRecord>& steps);
 

@@ -286,6 +286,16 @@ Trajectory decode_trajectory(std::string_view bytes, const std::string& name) {
   return found;
 }
 
+std::string first_difference(std::string_view a, std::string_view b) {
+  const std::string_view beginning = a.substr(0, b.size());
+  const auto same = static_cast<std::size_t>(std::ranges::mismatch(beginning, b).in1 - beginning.begin());
+  if (same == beginning.size()) return {};
+  const Trajectory of = decode_trajectory(a, "a trajectory");
+  const std::size_t size = record_size(of.header);
+  const std::size_t start = of.whole_bytes - size * (of.steps.size() + of.digests.size());
+  return same < start ? "the header" : fmt::format("record {}", (same - start) / size + 1);
+}
+
 std::uint64_t update_history(std::uint64_t before, const StepRecord& record) {
   std::string bytes;
   put(bytes, before);

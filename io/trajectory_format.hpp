@@ -31,4 +31,8 @@ std::string encode_trajectory(const TrajectoryHeader& header, std::span<const St
 /// Everything whole in these bytes; `name` stands in messages.
 Trajectory decode_trajectory(std::string_view bytes, const std::string& name);
 
+/// Where the bytes of two trajectories differ, "the header" or "record 7", up to the end of the shorter one; empty: one
+/// is the beginning of the other. Both end with a whole record.
+std::string first_difference(std::string_view a, std::string_view b);
+
 }  // namespace distzo2

@@ -113,6 +113,7 @@ memory:
   write back every: 8
   buffers: 3
   keep store: true
+  scratch persistent: true
 parallel:
   pertp: 5
   ddp: 2
@@ -176,6 +177,7 @@ TEST_F(RunConfigTest, every_key_reaches_its_field) {
   EXPECT_EQ(c.memory.write_back_every, 8u);
   EXPECT_EQ(c.memory.buffers, 3u);
   EXPECT_TRUE(c.memory.keep_store);
+  EXPECT_TRUE(c.memory.scratch_persistent);
   EXPECT_EQ(c.parallel.pertp, 5u);
   EXPECT_EQ(c.parallel.ddp, 2u);
   EXPECT_EQ(c.parallel.order, PertpOrder::outer);

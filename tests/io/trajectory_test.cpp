@@ -144,6 +144,27 @@ TEST(TrajectoryFormat, puts_each_digest_behind_its_steps) {
                 encode_record(h, DigestRecord{2, 7}));
 }
 
+TEST(TrajectoryFormat, names_the_first_record_in_which_two_differ) {
+  const TrajectoryHeader h = header();
+  const std::string three = file_of(h, 3), two = file_of(h, 2);
+  EXPECT_EQ(first_difference(three, three), "");
+  EXPECT_EQ(first_difference(three, two), "");
+  EXPECT_EQ(first_difference(two, three), "");
+  EXPECT_EQ(first_difference(encode_header(h), three), "");
+  StepRecord other = step(h, 1);
+  other.losses[1] += 1;
+  const std::string differs = file_of(h, 1) + encode_record(h, other) + encode_record(h, step(h, 2));
+  EXPECT_EQ(first_difference(three, differs), "record 2");
+  EXPECT_EQ(first_difference(differs, two), "record 2");
+  EXPECT_EQ(first_difference(file_of(h, 1) + encode_record(h, DigestRecord{1, 3}), three), "record 2");
+  TrajectoryHeader seed = h;
+  seed.rule.seed += 1;
+  EXPECT_EQ(first_difference(file_of(seed, 3), three), "the header");
+  TrajectoryHeader longer = h;
+  longer.fingerprint += " and more";
+  EXPECT_EQ(first_difference(three, file_of(longer, 3)), "the header");
+}
+
 TEST(TrajectoryFormat, refuses_a_record_that_would_leave_theta_without_numbers) {
   const TrajectoryHeader h = header(2);
   const auto refused = [&](auto change) {

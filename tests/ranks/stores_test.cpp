@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "io/trajectory_format.hpp"
 #include "tests/ranks/deep_project.hpp"
 #include "tests/support/on_ranks.hpp"
 #include "tests/support/tiny_project.hpp"
@@ -151,6 +152,36 @@ TEST_F(RanksStores, that_are_ahead_of_the_trajectory_lose_what_it_does_not_lead_
   for (const char* name : {"trajectory.zoj", "metrics.jsonl", "store"})
     fs::copy(project_.path("before") / name, project_.path("ranks") / name, copied);
   run("ranks", sets, 2);
+  expect_same_run(project_.summary("ranks"), project_.summary("resident"));
+}
+
+TEST_F(RanksStores, keep_a_copy_of_the_trajectory_each_where_their_folder_is_persistent) {
+  namespace fs = std::filesystem;
+  run("resident", {}, 0);
+  const Sets sets = with(on_disk_, {"memory/scratch persistent=true", "parallel/consistency check every=1"});
+  for (int step = 0; step < 3; ++step) run("ranks", with(sets, stopped_), 2, 75);
+  const fs::path own = project_.path("ranks/trajectory.zoj"), first = project_.path("ranks/store/trajectory.zoj"),
+                 second = project_.path("ranks/store-rank1/trajectory.zoj");
+  const std::string three = text_of_file(own);
+  for (const fs::path& copy : {first, second}) EXPECT_EQ(text_of_file(copy), three);
+  // Rank 1 alone has all three steps; at first with another record.
+  fs::resize_file(own, three.size() - 64);
+  fs::remove(first);
+  std::string other = three;
+  Trajectory t = decode_trajectory(other, "t");
+  t.steps.at(1).g.at(0) += 1;
+  other = encode_trajectory(t.header, t.steps, t.digests);
+  project_.write("ranks/store-rank1/trajectory.zoj", other);
+  const ProgramResult refused =
+      project_.run(train_words("disk.yaml", with(sets, {"output/folder=ranks"}), {"--resume", "auto"}), on_ranks(2));
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_NE(refused.err.find(own.string() + " and " + second.string() + " are not of one run: record 2 differs"),
+            std::string::npos)
+      << refused.err;
+  project_.write("ranks/store-rank1/trajectory.zoj", three);
+  const std::string out = run("ranks", with(sets, {"memory/keep store=true"}), 2);
+  EXPECT_NE(out.find(second.string() + " has 3 steps, and the run's own trajectory 2"), std::string::npos) << out;
+  for (const fs::path& copy : {first, second}) EXPECT_EQ(text_of_file(copy), text_of_file(own));
   expect_same_run(project_.summary("ranks"), project_.summary("resident"));
 }
 
