@@ -220,11 +220,12 @@ void add_rest(ParameterList& deck) {
            "How long ranks wait for one that lives but does not arrive at a step's exchange; then the run ends with "
            "exit code 5.",
            rule({.kind = KeyKind::duration, .max = 1e6, .above_min = true}))
-      .set("consistency check every", std::string("auto"),
-           "Steps between two comparisons of the parameters of all ranks, by digest, which the trajectory keeps, of one "
-           "rank too; a difference ends the run with exit code 5. auto: 1000 where no parameter streams; 0: at the "
-           "run's end alone, as always there.",
-           rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 0, .max = max_u32, .unit = "steps"}))
+      .set(
+          "consistency check every", std::string("auto"),
+          "Steps between two comparisons of the parameters of all ranks, by digest, which the trajectory keeps, of one "
+          "rank too; a difference ends the run with exit code 5. auto: 1000 where no parameter streams; 0: at the "
+          "run's end alone, as always there.",
+          rule({.kind = KeyKind::integer, .words = {"auto"}, .min = 0, .max = max_u32, .unit = "steps"}))
       .set("device", std::string("auto"),
            "In a program for GPUs, which of those that a rank sees it computes on, from 0; auto: the rank's number on "
            "its node modulo their number, and two ranks on one are refused.",
