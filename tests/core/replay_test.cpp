@@ -14,8 +14,8 @@ namespace distzo2 {
 namespace {
 
 /// Two blocks with matrices that share a chunk of a digest, a norm, and more chunks than a thread takes at a time.
-struct Store {
-  explicit Store(Storage storage, DirectionKind kind)
+struct ReplayedStore {
+  explicit ReplayedStore(Storage storage, DirectionKind kind)
       : arena(make_kokkos_arena()),
         store(make_tensor_table(
                   {{{"a", 3, 700, true}, {"b", 3, 900, true}, {"n", 1, 70, false}}, {{"c", 90, 1000, true}}}),
@@ -31,7 +31,7 @@ struct Store {
   ParameterStore store;
 };
 
-std::vector<StepRecord> some_records() {
+std::vector<StepRecord> records_to_replay() {
   std::vector<StepRecord> records;
   for (std::uint32_t t = 0; t < 7; ++t) {
     const float c = t == 3 ? 0.0F : 0.01F / static_cast<float>(t + 1);
@@ -41,17 +41,17 @@ std::vector<StepRecord> some_records() {
 }
 
 TEST(Replay, gives_the_digests_that_a_store_has_after_each_step) {
-  const std::vector<StepRecord> records = some_records();
+  const std::vector<StepRecord> records = records_to_replay();
   for (const Storage storage : {Storage::fp32, Storage::bf16, Storage::fp16})
     for (const DirectionKind kind : {DirectionKind::gaussian, DirectionKind::rademacher}) {
-      Store stepwise(storage, kind);
+      ReplayedStore stepwise(storage, kind);
       std::vector<std::uint64_t> expected{stepwise.store.digest()};
       for (const StepRecord& r : records) {
         stepwise.store.append(r);
         stepwise.store.apply_pending();
         expected.push_back(stepwise.store.digest());
       }
-      const Store theta0(storage, kind);
+      const ReplayedStore theta0(storage, kind);
       EXPECT_EQ(replayed_digests(theta0.store, records, std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}), expected);
       EXPECT_EQ(replayed_digests(theta0.store, records, std::vector<std::uint32_t>{0, 0, 5}),
                 (std::vector{expected[0], expected[0], expected[5]}));
@@ -61,7 +61,7 @@ TEST(Replay, gives_the_digests_that_a_store_has_after_each_step) {
 }
 
 TEST(Replay, tells_how_far_it_is) {
-  const Store theta0(Storage::fp32, DirectionKind::gaussian);
+  const ReplayedStore theta0(Storage::fp32, DirectionKind::gaussian);
   std::vector<std::uint64_t> told;
   replayed_digests(theta0.store, {}, std::vector<std::uint32_t>{0}, [&](std::uint64_t done, std::uint64_t total) {
     EXPECT_EQ(total, 3U * 700 + 3 * 900 + 70 + 90 * 1000);
@@ -73,8 +73,8 @@ TEST(Replay, tells_how_far_it_is) {
 }
 
 TEST(Replay, refuses_steps_out_of_order_or_beyond_the_records) {
-  const Store theta0(Storage::fp32, DirectionKind::gaussian);
-  const std::vector<StepRecord> records = some_records();
+  const ReplayedStore theta0(Storage::fp32, DirectionKind::gaussian);
+  const std::vector<StepRecord> records = records_to_replay();
   EXPECT_THROW(replayed_digests(theta0.store, records, std::vector<std::uint32_t>{2, 1}), Error);
   EXPECT_THROW(replayed_digests(theta0.store, records, std::vector<std::uint32_t>{8}), Error);
 }
