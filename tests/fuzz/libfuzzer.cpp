@@ -21,7 +21,10 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
       if (argument == "--targets") std::puts(target.name);
       if (argument.starts_with(option) && argument.substr(option.size()) == target.name) chosen = &target;
     }
-    if (argument == "--targets") std::quick_exit(EXIT_SUCCESS);
+    if (argument == "--targets") {
+      std::fflush(stdout);
+      std::quick_exit(EXIT_SUCCESS);
+    }
   }
   if (chosen == nullptr) {
     std::fputs("fuzz_readers: --target=NAME is needed; --targets lists them\n", stderr);
