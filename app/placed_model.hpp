@@ -61,14 +61,15 @@ public:
   void close();
 
 private:
-  std::unique_ptr<DiskStore> disk_;
-  std::unique_ptr<ComputeMemory> device_;
-  std::unique_ptr<Engine> engine_;
-  bool found_chunks_ = false, advanced_ = false;
+  // What the store asks for as it writes: it outlives the engine, whose lanes write on until that is gone.
   std::mutex mutex_;                      // of histories_
   std::vector<std::uint64_t> histories_;  // of the records found and told, where a file is written and no trajectory
   std::vector<TrajectoryWriter*> trajectories_;
   std::uint32_t synced_ = 0;  // records known to be durable
+  std::unique_ptr<DiskStore> disk_;
+  std::unique_ptr<ComputeMemory> device_;
+  std::unique_ptr<Engine> engine_;
+  bool found_chunks_ = false, advanced_ = false;
 };
 
 /// The model of a command that has no run, placed as a run's would be. What goes to disk is in a file without a name
