@@ -129,6 +129,13 @@ int ParameterStore::end_chunk(int tensor) const {
                                                    : static_cast<int>(placement_.chunks.chunks.size());
 }
 
+std::byte* ParameterStore::memory_of_chunk(int chunk) const {
+  const int unit = unit_of_chunk_[size(chunk)];
+  std::byte* const memory = memory_of_unit_[size(unit)];
+  if (memory == nullptr) return nullptr;
+  return memory + (placement_.chunks.chunks[size(chunk)].offset - placement_.units[size(unit)].offset);
+}
+
 Weight ParameterStore::rows_of(int tensor, int chunk_begin, int chunk_end) const {
   const Chunk &first = placement_.chunks.chunks[size(chunk_begin)],
               &last = placement_.chunks.chunks[size(chunk_end - 1)];

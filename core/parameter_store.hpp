@@ -198,8 +198,8 @@ private:
   std::span<const int> units_fetched_ahead(std::span<const int> order) const {
     return stages_shared_units() ? std::span<const int>() : order;
   }
-  Weight stored_rows(int tensor, int unit, int chunk_begin, int chunk_end) const;  // of a shared unit, where they lie
-  std::uint32_t updated(std::uint32_t version) const;                              // what a pass makes of it
+  Weight stored_rows(int tensor, int chunk_begin, int chunk_end) const;  // of a shared unit, where they lie
+  std::uint32_t updated(std::uint32_t version) const;                    // what a pass makes of it
   /// Of global indices first .. first + n in the unit, the part [begin, end) from `first` on that this rank writes.
   std::pair<std::int64_t, std::int64_t> own_part(int unit, std::int64_t first, std::int64_t n) const;
   void order_of_pass(std::uint32_t next, std::vector<int>& order) const;
@@ -212,6 +212,7 @@ private:
   void absorbed_chunks(int begin, int end, std::uint32_t version);
   void replay_chunk(int chunk, std::uint32_t version);
   void level_memory();
+  std::byte* memory_of_chunk(int chunk) const;  // null on disk
 
   TensorTable table_;
   UpdateRule rule_;

@@ -15,7 +15,7 @@ std::uint32_t ParameterStore::read_stored(int chunk, std::byte* to) const {
   if (placement_.units[size(unit)].tier == Tier::disk) {
     disk_->read(chunk, chunk + 1, to);
   } else {
-    const std::byte* const from = memory_of_unit_[size(unit)] + (c.offset - placement_.units[size(unit)].offset);
+    const std::byte* const from = memory_of_chunk(chunk);
     if (on_device(unit))
       device_->get(to, from, c.bytes);
     else
@@ -32,7 +32,7 @@ void ParameterStore::restore_chunk(int chunk, const std::byte* image, std::uint3
   if (on_disk) {
     disk_->write(chunk, chunk + 1, image, version);  // a rank that does not write there notes the version alone
   } else if (image != nullptr) {
-    std::byte* const to = memory_of_unit_[size(unit)] + (c.offset - placement_.units[size(unit)].offset);
+    std::byte* const to = memory_of_chunk(chunk);
     if (on_device(unit))
       device_->put(to, image, c.bytes);
     else
@@ -56,7 +56,7 @@ void ParameterStore::level_memory() {
   for (const int c : chunks) {
     const Chunk& chunk = placement_.chunks.chunks[size(c)];
     const int unit = unit_of_chunk_[size(c)];
-    std::byte* const data = memory_of_unit_[size(unit)] + (chunk.offset - placement_.units[size(unit)].offset);
+    std::byte* const data = memory_of_chunk(c);
     for (int i = chunk.tensor_begin; i < chunk.tensor_end; ++i) {
       Weight w = view(i, c, chunk.row_begin, chunk.matrix() ? chunk.row_end : 1, data, version_[size(c)]);
       w.absorb = latest - version_[size(c)];

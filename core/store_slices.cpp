@@ -40,7 +40,7 @@ void ParameterStore::begin_slices() {
     const int unit = units_of(i).front();
     if (table_.tensors[size(i)].matrix && shares(unit))
       sample_rounding_of(
-          stored_rows(i, unit, first_chunk(i), std::min(placement_.units[size(unit)].chunk_end, end_chunk(i))));
+          stored_rows(i, first_chunk(i), std::min(placement_.units[size(unit)].chunk_end, end_chunk(i))));
   }
   // No rank may still be reading what is about to be overwritten: all have done so when they come here, be it the pass
   // of the step before (then the exchange at its end stands between anyway), an evaluation, a digest or an export.
@@ -51,11 +51,10 @@ void ParameterStore::begin_slices() {
     for (int b = 0; b < blocks; ++b) await_slices(b);
 }
 
-Weight ParameterStore::stored_rows(int tensor, int unit, int chunk_begin, int chunk_end) const {
+Weight ParameterStore::stored_rows(int tensor, int chunk_begin, int chunk_end) const {
   const Chunk &first = placement_.chunks.chunks[size(chunk_begin)],
               &last = placement_.chunks.chunks[size(chunk_end - 1)];
-  std::byte* const data = memory_of_unit_[size(unit)] + (first.offset - placement_.units[size(unit)].offset);
-  return view(tensor, chunk_begin, first.row_begin, first.matrix() ? last.row_end : 1, data,
+  return view(tensor, chunk_begin, first.row_begin, first.matrix() ? last.row_end : 1, memory_of_chunk(chunk_begin),
               version_[size(chunk_begin)]);
 }
 
@@ -69,7 +68,7 @@ void ParameterStore::update_slices(int block) {
     for (int c = unit.chunk_begin; c < unit.chunk_end; ++c) {
       const Chunk& chunk = placement_.chunks.chunks[size(c)];
       for (int i = chunk.tensor_begin; i < chunk.tensor_end; ++i) {
-        const Weight w = stored_rows(i, u, c, c + 1);
+        const Weight w = stored_rows(i, c, c + 1);
         const auto [begin, end] = own_part(u, static_cast<std::int64_t>(w.first), w.rows * w.cols);
         apply_pending(w, begin, end);
       }

@@ -51,7 +51,7 @@ void ParameterStore::import_chunk(int chunk,
   const auto release = [](std::byte* p) { ::operator delete[](p, std::align_val_t(page_bytes)); };
   const std::unique_ptr<std::byte[], decltype(release)> image(
       u.tier == Tier::disk ? new (std::align_val_t(page_bytes)) std::byte[c.bytes] : nullptr, release);
-  std::byte* const to = u.tier == Tier::disk ? image.get() : memory_of_unit_[size(unit)] + (c.offset - u.offset);
+  std::byte* const to = u.tier == Tier::disk ? image.get() : memory_of_chunk(chunk);
   std::vector<float> values;
   const auto [begin, end] = own_part(unit, c.first, c.elements);
   for (std::int64_t at = begin; at < end; at += piece_elements) {
@@ -75,9 +75,7 @@ void ParameterStore::store_values(int unit, std::byte* to, std::span<const float
 void ParameterStore::import_values(int tensor, std::int64_t offset, std::span<const float> values) {
   assert(next_ == 0 && records_.empty());
   const int chunk = first_chunk(tensor), unit = unit_of_chunk_[size(chunk)];
-  std::byte* base = memory_of_unit_[size(unit)] +
-                    (placement_.chunks.chunks[size(chunk)].offset - placement_.units[size(unit)].offset);
-  const Weight w = view(tensor, chunk, 0, table_.tensors[size(tensor)].rows, base, 0);
+  const Weight w = view(tensor, chunk, 0, table_.tensors[size(tensor)].rows, memory_of_chunk(chunk), 0);
   const auto [begin, end] = own_part(unit, table_.tensors[size(tensor)].first + offset, std::ssize(values));
   store_values(unit, w.data + (offset + begin) * static_cast<std::int64_t>(bytes_of(w.storage)),
                values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)), w.storage);
@@ -105,8 +103,7 @@ void ParameterStore::read_in_chunk(int tensor, int chunk, std::int64_t offset, s
   const Chunk& c = placement_.chunks.chunks[size(chunk)];
   const int unit = unit_of_chunk_[size(chunk)];
   if (pipeline_) pipeline_->wait_written(unit);
-  std::byte* memory = memory_of_unit_[size(unit)];
-  if (memory != nullptr) memory += c.offset - placement_.units[size(unit)].offset;
+  std::byte* const memory = memory_of_chunk(chunk);
   const std::int64_t row_begin = t.matrix ? c.row_begin : 0;
   Weight w = view(tensor, chunk, row_begin, t.matrix ? c.row_end : 1, memory, version_[size(chunk)]);
   offset -= row_begin * t.cols;
