@@ -25,27 +25,26 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t most_change_bytes = std::size_t{16} << 20;
 
-// Keys that say what a record's numbers come to.
-constexpr std::array<std::string_view, 16> changeable{"data/sequence length", "data/task",          "data/train",
+// Keys that say what a record's numbers come to; and the arithmetic, as it is only reported of another machine.
+constexpr std::array<std::string_view, 17> changeable{"data/sequence length", "data/task",          "data/train",
                                                       "data/train examples",  "data/dev examples",  "data/split seed",
                                                       "data/max length",      "data/leading token", "zo/batch",
                                                       "zo/learning rate",     "zo/schedule",        "zo/steps",
                                                       "zo/warm-up",           "zo/weight decay",    "zo/clip",
-                                                      "zo/non-finite"};
-constexpr std::string_view arithmetic = "precision/compute";  // too, as it is only reported of another machine
+                                                      "zo/non-finite",        "precision/compute"};
 
 // Keys by which every record is read.
-constexpr std::array<std::string_view, 11> fixed{
-    "model/shape",   "model/seed", "model/tied head", "zo/objective",      "zo/seed",           "zo/epsilon",
-    "zo/directions", "zo/kind",    "zo/difference",   "precision/storage", "precision/rounding"};
-constexpr std::string_view fixed_too = "precision/round every";
+constexpr std::array<std::string_view, 12> fixed{
+    "model/shape",   "model/seed",        "model/tied head",    "zo/objective",
+    "zo/seed",       "zo/epsilon",        "zo/directions",      "zo/kind",
+    "zo/difference", "precision/storage", "precision/rounding", "precision/round every"};
 
 bool is_changeable(std::string_view key) {
-  return key == arithmetic || std::ranges::find(changeable, key) != changeable.end();
+  return std::ranges::find(changeable, key) != changeable.end();
 }
 
 bool is_fixed(std::string_view key) {
-  return key == fixed_too || std::ranges::find(fixed, key) != fixed.end();
+  return std::ranges::find(fixed, key) != fixed.end();
 }
 
 std::vector<KeyValue> keys_of(const std::string& text) {
@@ -110,8 +109,7 @@ void check_change_names(std::span<const std::string> names) {
           fmt::format("--change {}: it stands in the trajectory's header, and every record is read by it: a run "
                       "keeps it to its end. Begin a new run",
                       name));
-    std::set<std::string> known(changeable.begin(), changeable.end());
-    known.emplace(arithmetic);
+    const std::set<std::string> known(changeable.begin(), changeable.end());
     const std::string near = nearest_name(name, known);
     throw Error(ExitCode::usage,
                 fmt::format("--change {}: is no key that changes a run's mathematics{}; accepted: {}", name,

@@ -16,9 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_copied_bytes = std::size_t{16}
-                                          << 30;  // of a trajectory, by far the largest that is believed
-
 void move_into(const fs::path& folder, const fs::path& path) {
   std::error_code error;
   if (!fs::exists(fs::symlink_status(path, error))) return;
@@ -37,7 +34,7 @@ fs::path set_aside(const RunFolder& folder, std::uint32_t step) {
     place = folder.path / fmt::format("{}{:03}", RunFolder::set_aside_prefix, number);
   const fs::path beside = make_folder_beside(place);
   for (const fs::path& file : {folder.trajectory(), folder.metrics(), folder.deck(), folder.changes()})
-    if (fs::exists(file)) write_file(beside / file.filename(), read_text_file(file, most_copied_bytes));
+    if (fs::exists(file)) write_file(beside / file.filename(), read_text_file(file, most_trajectory_bytes));
   sync_folder(beside);
   if (!publish_folder(beside, place))
     throw Error(ExitCode::file, fmt::format("{}: something was made there meanwhile", place.string()));
@@ -51,9 +48,9 @@ fs::path set_aside(const RunFolder& folder, std::uint32_t step) {
 
 void take_records(const RunFolder& source, const RunFolder& folder, const Trajectory& found) {
   if (fs::exists(source.metrics()))
-    replace_text_file(folder.metrics(), read_text_file(source.metrics(), most_copied_bytes));
+    replace_text_file(folder.metrics(), read_text_file(source.metrics(), most_trajectory_bytes));
   // Last: with a trajectory the folder holds a run.
-  const std::string bytes = read_text_file(source.trajectory(), most_copied_bytes);
+  const std::string bytes = read_text_file(source.trajectory(), most_trajectory_bytes);
   replace_text_file(folder.trajectory(), std::string_view(bytes).substr(0, found.whole_bytes));
   sync_folder(folder.path);
 }

@@ -26,9 +26,6 @@ Error system_error(const std::filesystem::path& path, const char* what) {
   return Error(ExitCode::file, fmt::format("{}: {} failed: {}", path.string(), what, std::strerror(errno)));
 }
 
-/// A trajectory holds at most this much: a billion steps would be 64 GB, far from any run.
-constexpr std::uintmax_t size_limit = std::uintmax_t{16} << 30;
-
 }  // namespace
 
 std::string read_trajectory_bytes(const std::filesystem::path& path) {
@@ -36,7 +33,7 @@ std::string read_trajectory_bytes(const std::filesystem::path& path) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be read: {}", path.string(), error.message()));
-  if (size > size_limit)
+  if (size > most_trajectory_bytes)
     throw Error(ExitCode::file, fmt::format("{}: {} bytes is more than a trajectory can have", path.string(), size));
   std::ifstream in(path, std::ios::binary);
   std::string bytes(size, '\0');

@@ -52,6 +52,9 @@ struct Trajectory {
 /// checksum, order) throws Error (file) with record number and cause.
 Trajectory read_trajectory(const std::filesystem::path& path);
 
+/// A trajectory holds at most this much: a billion steps would be 64 GB, far from any run.
+constexpr std::size_t most_trajectory_bytes = std::size_t{16} << 30;
+
 /// All bytes of such a file, whatever they are.
 std::string read_trajectory_bytes(const std::filesystem::path& path);
 
