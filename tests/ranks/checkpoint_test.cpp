@@ -32,13 +32,8 @@ protected:
     run("whole", {}, 0);
     whole_ = project_.summary("whole");
   }
-  /// Goes on with the run of this folder, or begins it; 0: without MPI. Returns what it said.
-  std::string run(const std::string& folder, Sets sets, int ranks, int exit_code = 0) {
-    sets.emplace_back("output/folder=" + folder);
-    const ProgramResult result = project_.run(train_words("disk.yaml", sets, {"--resume", "auto"}),
-                                              ranks == 0 ? ProgramOptions{} : on_ranks(ranks));
-    EXPECT_EQ(result.exit_code, exit_code) << result.err;
-    return result.out;
+  std::string run(const std::string& folder, const Sets& sets, int ranks, int exit_code = 0) {
+    return go_on(project_, "disk.yaml", folder, sets, ranks, exit_code);
   }
   /// A part of a run, and the rest of it in another way: the same bits, from the checkpoint of step 8.
   void expect_going_on(const Sets& sets, int ranks, const Sets& more, int on) {

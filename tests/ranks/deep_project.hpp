@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -8,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/on_ranks.hpp"
 #include "tests/support/tiny_project.hpp"
 
 namespace distzo2 {
@@ -64,6 +67,16 @@ inline std::uint64_t host_bytes_with(const TinyProject& project, const std::stri
 /// The key of the deck for so many bytes.
 inline std::string host_budget(std::uint64_t bytes) {
   return "memory/host budget=" + std::to_string(bytes) + " B";
+}
+
+/// Goes on with the run of a folder, or begins it; 0 ranks: without MPI. Returns what it said.
+inline std::string go_on(const TinyProject& project, const std::string& deck, const std::string& folder,
+                         std::vector<std::string> sets, int ranks, int exit_code = 0) {
+  sets.emplace_back("output/folder=" + folder);
+  const ProgramResult result =
+      project.run(train_words(deck, sets, {"--resume", "auto"}), ranks == 0 ? ProgramOptions{} : on_ranks(ranks));
+  EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  return result.out;
 }
 
 }  // namespace distzo2

@@ -30,13 +30,8 @@ protected:
                       "memory/groups=on"};
     on_disk_ = with(little_memory_, {"parallel/slices=off"});
   }
-  /// Goes on with the run of this folder, or begins it; 0: without MPI. Returns what it said.
-  std::string run(const std::string& folder, Sets sets, int ranks, int exit_code = 0) {
-    sets.emplace_back("output/folder=" + folder);
-    const ProgramResult result = project_.run(train_words("disk.yaml", sets, {"--resume", "auto"}),
-                                              ranks == 0 ? ProgramOptions{} : on_ranks(ranks));
-    EXPECT_EQ(result.exit_code, exit_code) << result.err;
-    return result.out;
+  std::string run(const std::string& folder, const Sets& sets, int ranks, int exit_code = 0) {
+    return go_on(project_, "disk.yaml", folder, sets, ranks, exit_code);
   }
   bool has_store(const std::string& name) const { return std::filesystem::exists(project_.path(name)); }
 
