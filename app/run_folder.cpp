@@ -87,16 +87,19 @@ RunFolder new_run_folder(const RunConfig& config, const fs::path& deck) {
   if (!config.output.folder.empty()) {
     const fs::path& folder = config.output.folder;
     check_no_run(config);
-    fs::create_directories(folder, error);
+    create_folders(folder, error);
     if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
     return {folder};
   }
   const fs::path runs = fs::current_path() / "runs";
-  fs::create_directories(runs, error);
+  create_folders(runs, error);
   if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", runs.string(), error.message()));
   for (int number = newest_number(runs, run_prefix(deck)) + 1;; ++number) {
     const fs::path folder = runs / run_name(run_prefix(deck), number);
-    if (fs::create_directory(folder, error)) return {folder};  // false where another run just took this number
+    if (fs::create_directory(folder, error)) {  // false where another run just took this number
+      sync_folder(runs);
+      return {folder};
+    }
     if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
   }
 }
