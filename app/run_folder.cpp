@@ -87,19 +87,16 @@ RunFolder new_run_folder(const RunConfig& config, const fs::path& deck) {
   if (!config.output.folder.empty()) {
     const fs::path& folder = config.output.folder;
     check_no_run(config);
-    create_folders(folder, error);
+    fs::create_directories(folder, error);
     if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
     return {folder};
   }
   const fs::path runs = fs::current_path() / "runs";
-  create_folders(runs, error);
+  fs::create_directories(runs, error);
   if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", runs.string(), error.message()));
   for (int number = newest_number(runs, run_prefix(deck)) + 1;; ++number) {
     const fs::path folder = runs / run_name(run_prefix(deck), number);
-    if (fs::create_directory(folder, error)) {  // false where another run just took this number
-      sync_folder(runs);
-      return {folder};
-    }
+    if (fs::create_directory(folder, error)) return {folder};  // false where another run just took this number
     if (error) throw Error(ExitCode::file, fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
   }
 }

@@ -35,7 +35,7 @@ std::string hex(std::uint64_t value) {
 /// The folder, made where it was not there; true where it was made.
 bool make_folder(const fs::path& folder) {
   std::error_code ec;
-  const bool made = create_folders(folder, ec);
+  const bool made = fs::create_directories(folder, ec);
   std::error_code none;
   if (ec && fs::exists(folder, none))
     fail(fmt::format("{}: is no folder; move it away, {}", folder.string(), other_folder));

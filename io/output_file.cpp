@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "io/fail.hpp"
 
@@ -166,17 +165,6 @@ void sync_folder(const fs::path& folder) {
   if (error != 0) {
     fail(folder, "cannot be made durable", error);
   }
-}
-
-bool create_folders(const fs::path& folder, std::error_code& error) {
-  std::vector<fs::path> above;  // folders that get an entry, the last first
-  std::error_code none;
-  for (fs::path path = fs::absolute(folder).lexically_normal(); !fs::exists(path, none); path = parent_of(path))
-    above.push_back(parent_of(path));
-  if (!fs::create_directories(folder, error) || error) return false;
-  for (const fs::path& path : above)
-    if (::access(path.c_str(), R_OK) == 0) sync_folder(path);  // without reading none can be opened
-  return true;
 }
 
 void replace_folder(const fs::path& from, const fs::path& to) {

@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 namespace distzo2 {
 
@@ -44,10 +43,6 @@ void replace_text_file(const std::filesystem::path& path, std::string_view text)
 
 /// Makes a folder's entries (created and renamed files) durable.
 void sync_folder(const std::filesystem::path& folder);
-
-/// Creates a folder with those above it, durably: its name outlives a power loss. False where it was there, or on an
-/// error of creating it.
-bool create_folders(const std::filesystem::path& folder, std::error_code& error);
 
 /// Creates an empty folder of an unused name beside `target`, to be renamed there: no two processes get the same, and
 /// what is nobody's to remove is left alone.
