@@ -49,11 +49,11 @@ private:
   HostExec exec_;
   PanelScratch panels_;
   std::array<ActivationBuffer, 4> activations_;
-  std::vector<float> vectors_;           // the block's one-dimensional tensors, each (evaluations, size)
+  ScratchVector<float> vectors_;         // the block's one-dimensional tensors, each (evaluations, size)
   std::vector<const float*> vector_of_;  // a weight of the block: its place in `vectors_`; null for a matrix
   RopeTable rope_;
   std::vector<AttentionTile> tiles_;
-  std::vector<float> attention_scratch_;
+  ScratchVector<float> attention_scratch_;
   const PackedBatch* batch_ = nullptr;  // of the pass
   const Perturbation* perturbation_ = nullptr;
   Rows head_rows_;

@@ -83,7 +83,7 @@ void LogProbHead::add_panels(const Weight& w, std::int64_t first_row, int panels
   if (scratch_.partials.size() < wanted) scratch_.partials.resize(wanted);
   Partial* const partial = scratch_.partials.data();
   double* const target_logit = scratch_.target_logit.data();
-  const std::vector<int>& by_target = scratch_.by_target;
+  const ScratchVector<int>& by_target = scratch_.by_target;
   const auto target_of = [&](int i) { return terms_[static_cast<std::size_t>(i)].target; };
   const Rows& x = x_;
 

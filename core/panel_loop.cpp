@@ -17,7 +17,7 @@ PanelInput compute_input(const HostExec& exec, const Rows& x, Compute compute, P
   const int padded = round_up(x.tokens, row_tile);
   const std::int64_t row_floats = words ? (x.features + 1) / 2 : x.features;
   const std::int64_t size = row_floats * padded * x.evaluations;
-  std::vector<float>& rounded = scratch.rounded();
+  ScratchVector<float>& rounded = scratch.rounded();
   if (std::ssize(rounded) < size) rounded.resize(static_cast<std::size_t>(size));
   float* out = rounded.data();
   static const std::string name("distzo2::linear::round_input");  // a literal would become a string at every call

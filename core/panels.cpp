@@ -11,7 +11,7 @@ std::uint16_t* as_words(std::byte* p) {
   return reinterpret_cast<std::uint16_t*>(p);
 }
 
-void grow(std::vector<float>& v, std::size_t n) {
+void grow(ScratchVector<float>& v, std::size_t n) {
   if (v.size() < n) v.resize(n);
 }
 
@@ -26,7 +26,7 @@ void PanelScratch::prepare(std::int64_t panel_elements, std::size_t group) {
   for (ThreadPanels& t : threads_) {
     grow(t.theta, static_cast<std::size_t>(panel_elements));
     if (t.w.size() < group) t.w.resize(group);
-    for (std::vector<float>& v : t.w) grow(v, static_cast<std::size_t>(panel_elements));
+    for (ScratchVector<float>& v : t.w) grow(v, static_cast<std::size_t>(panel_elements));
   }
 }
 
@@ -42,7 +42,7 @@ std::size_t PanelScratch::bytes() const {
       rounded_.capacity() + 4 * (partials.capacity() + softmax.capacity()) + 2 * target_logit.capacity();
   for (const ThreadPanels& t : threads_) {
     floats += t.theta.capacity() + t.z.capacity() + t.scratch.capacity() + t.packed.capacity() + t.tile.capacity();
-    for (const std::vector<float>& v : t.w) floats += v.capacity();
+    for (const ScratchVector<float>& v : t.w) floats += v.capacity();
   }
   return floats * sizeof(float);
 }

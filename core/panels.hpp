@@ -6,6 +6,7 @@
 #include "core/parameter_store.hpp"
 #include "core/perturbation.hpp"
 #include "core/simd/kernels.hpp"
+#include "core/tool_hooks.hpp"
 #include "core/update.hpp"
 
 #include <algorithm>
@@ -33,14 +34,14 @@ struct DirectionGroup {
 
 /// One thread's buffers and its clock.
 struct ThreadPanels {
-  std::vector<float> theta;           // a panel of weights as fp32 (16-bit storage)
-  std::vector<std::vector<float>> w;  // perturbed panels, one an evaluation of a direction; bf16 words or floats
-  std::vector<float> packed;          // the panel that is being multiplied, as the GEMM takes it
-  std::vector<float> z;               // (chunk_elements)
-  std::vector<float> scratch;         // (chunk_elements) for the update
-  std::vector<float> tile;            // a GEMM's result (row tile, panel rows)
-  double z_s = 0, gemm_s = 0;         // time in making weights and in multiplying, with what becomes of the products
-  double product_s = 0;               // of gemm_s, the products alone, where they are timed
+  ScratchVector<float> theta;           // a panel of weights as fp32 (16-bit storage)
+  std::vector<ScratchVector<float>> w;  // perturbed panels, one an evaluation of a direction; bf16 words or floats
+  ScratchVector<float> packed;          // the panel that is being multiplied, as the GEMM takes it
+  ScratchVector<float> z;               // (chunk_elements)
+  ScratchVector<float> scratch;         // (chunk_elements) for the update
+  ScratchVector<float> tile;            // a GEMM's result (row tile, panel rows)
+  double z_s = 0, gemm_s = 0;           // time in making weights and in multiplying, with what becomes of the products
+  double product_s = 0;                 // of gemm_s, the products alone, where they are timed
 };
 
 /// A row's softmax so far: its largest logit, the sum of exp(logit - largest).
@@ -66,19 +67,19 @@ public:
   const std::vector<DirectionGroup>& groups(const Perturbation& p);
   ThreadPanels& thread(int i) { return threads_[static_cast<std::size_t>(i)]; }
   std::vector<ThreadPanels>& threads() { return threads_; }
-  std::vector<float>& rounded() { return rounded_; }  // x in the compute precision
+  ScratchVector<float>& rounded() { return rounded_; }  // x in the compute precision
   std::size_t bytes() const;
   double gemm_flop = 0;
   bool time_products = false;  // split gemm_s: two readings of the clock a tile
   // Of LogProbHead.
-  std::vector<SoftmaxPartial> partials;  // (rows, panels of a round)
-  std::vector<SoftmaxPartial> softmax;   // (evaluations, rows)
-  std::vector<double> target_logit;      // (evaluations, terms)
-  std::vector<int> by_target;            // terms, by their target
+  ScratchVector<SoftmaxPartial> partials;  // (rows, panels of a round)
+  ScratchVector<SoftmaxPartial> softmax;   // (evaluations, rows)
+  ScratchVector<double> target_logit;      // (evaluations, terms)
+  ScratchVector<int> by_target;            // terms, by their target
 
 private:
   std::vector<ThreadPanels> threads_;
-  std::vector<float> rounded_;
+  ScratchVector<float> rounded_;
   std::vector<Evaluation> grouped_;  // what groups_ was made of
   std::vector<DirectionGroup> groups_;
 };

@@ -3,6 +3,7 @@
 #include "core/panels.hpp"
 #include "core/parameter_store.hpp"
 #include "core/pieces.hpp"
+#include "core/tool_hooks.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <new>
 #include <numeric>
+#include <string>
 
 namespace distzo2 {
 namespace {
@@ -155,8 +157,12 @@ Weight ParameterStore::gather_rows(int tensor, std::span<const std::int32_t> ids
     for (std::size_t j = i + 1; j < ids.size() && id_of(by_id_[j]) == id; ++j)
       std::ranges::copy(row(by_id_[i]), row(by_id_[j]).begin());
   };
-  for_each_piece(ids.size(), std::ref(fetch));  // a reference: a copy would be allocated
-  if (reads_) slices_->meet();                  // the rank that writes may not overwrite what another still looks up
+  {
+    static const std::string label("distzo2::look_up_rows");  // a literal would become a string at every call
+    const ToolKernel seen(label);
+    for_each_piece(ids.size(), std::ref(fetch));  // a reference: a copy would be allocated
+  }
+  if (reads_) slices_->meet();  // the rank that writes may not overwrite what another still looks up
   Weight w = view(tensor, first_chunk(tensor), 0, t.rows, nullptr, next_);
   w.data = gathered_.host.get();
   if (device_ != nullptr) {  // the next call comes after this step's losses: the copy is done by then

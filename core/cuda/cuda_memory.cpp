@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/cuda/cuda_memory.hpp"
 
+#include "core/cuda/device_bytes.hpp"
 #include "core/cuda/pinned_arena.hpp"
 #include "core/error.hpp"
 #include "core/lane.hpp"
-
-#include <algorithm>
 
 namespace distzo2 {
 namespace {
 
 cudaEvent_t event_of(const DeviceEvent& event) {
   return static_cast<const CudaEvent&>(event).get();
-}
-
-struct FreeAndTotal {
-  std::size_t free = 0, total = 0;
-};
-
-FreeAndTotal memory_of_device() {
-  FreeAndTotal m;
-  check_cuda(cudaMemGetInfo(&m.free, &m.total), "cudaMemGetInfo");
-  return m;
 }
 
 }  // namespace
@@ -57,20 +46,7 @@ CudaMemory::Queue& CudaMemory::queue(LaneKind lane) {
 
 std::shared_ptr<std::byte> CudaMemory::allocate(const std::string& label, std::size_t bytes) {
   use_device();
-  void* memory = nullptr;
-  const cudaError_t code = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
-  if (code == cudaErrorMemoryAllocation) {
-    static_cast<void>(cudaGetLastError());
-    throw Error(ExitCode::usage, "memory/device budget: the device has " +
-                                     std::to_string(memory_of_device().free >> 20) + " MiB left, and " + label +
-                                     " asks for " + std::to_string((bytes >> 20) + 1) +
-                                     " MiB; a smaller budget streams more of the model");
-  }
-  check_cuda(code, "cudaMalloc");
-  std::shared_ptr<std::byte> owner(static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); });
-  check_cuda(cudaMemsetAsync(memory, 0, bytes, compute_stream()), "cudaMemsetAsync");
-  check_cuda(cudaStreamSynchronize(compute_stream()), "cudaStreamSynchronize");
-  return owner;
+  return device_bytes(label, bytes);
 }
 
 void CudaMemory::copy_and_wait(std::byte* to, const std::byte* from, std::size_t bytes) {
@@ -145,8 +121,9 @@ void CudaMemory::take_spans(std::vector<LaneSpan>& out) {
 
 std::uint64_t CudaMemory::used_bytes() const {
   use_device();
-  const FreeAndTotal m = memory_of_device();
-  return m.total - m.free;
+  std::size_t free = 0, total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return total - free;
 }
 
 }  // namespace distzo2

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "core/cuda/check.hpp"
+#include "core/cuda/device_bytes.hpp"
+#include "core/tool_hooks.hpp"
 
 #include <cuda_runtime_api.h>
 #include <Kokkos_Core.hpp>
@@ -19,17 +21,16 @@ struct CudaSpace {
   static constexpr int team_threads = 128;
 
   static std::shared_ptr<std::byte> allocate(const std::string& label, std::size_t bytes) {
-    void* memory = nullptr;
-    check_cuda(cudaMalloc(&memory, bytes), ("cudaMalloc of " + label).c_str());
-    std::shared_ptr<std::byte> owner(static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); });
-    check_cuda(cudaMemset(memory, 0, bytes), "cudaMemset");
-    check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");  // our streams do not wait for it
-    return owner;
+    return device_bytes(label, bytes);
   }
   static std::shared_ptr<std::byte> allocate_host(const std::string& label, std::size_t bytes) {
     void* memory = nullptr;
     check_cuda(cudaMallocHost(&memory, bytes), ("cudaMallocHost of " + label).c_str());
-    return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFreeHost(p); }};
+    tell_tool_of_memory("CudaHostPinned", label, memory, bytes);
+    return {static_cast<std::byte*>(memory), [label, bytes](std::byte* p) {
+              tell_tool_of_release("CudaHostPinned", label, p, bytes);
+              cudaFreeHost(p);
+            }};
   }
   static void copy(const Exec& exec, void* to, const void* from, std::size_t bytes) {
     check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");

@@ -3,6 +3,7 @@
 
 #include "core/exec.hpp"
 #include "core/model_config.hpp"
+#include "core/tool_hooks.hpp"
 #include "core/workspace.hpp"
 
 #include <cstdint>
@@ -29,7 +30,7 @@ public:
 
 private:
   std::vector<float> frequencies_;
-  std::vector<float> values_;
+  ScratchVector<float> values_;
   int positions_ = 0;
 };
 

@@ -29,14 +29,18 @@ std::vector<Seen> seen_in_a_run(const TinyProject& project, const std::string& v
 TEST(KokkosTools, see_every_kernel_and_allocation_under_a_name_of_ours) {
   for (const char* variable : {"KOKKOS_TOOLS_LIBS", "KOKKOS_PROFILE_LIBRARY"}) {
     const TinyProject project;
-    long products = 0, buffers = 0;
+    long products = 0, buffers = 0, scratch = 0, rows = 0;
     for (const Seen& s : seen_in_a_run(project, variable, {"memory/staging=always"})) {
       EXPECT_TRUE(s.label.starts_with("distzo2::")) << s.kind << " " << s.label;
       if (s.label == "distzo2::linear") products += s.times;
       if (s.label == "distzo2::unit_buffer") buffers += s.times;
+      if (s.label == "distzo2::scratch") scratch += s.times;
+      if (s.label == "distzo2::look_up_rows") rows += s.times;
     }
     EXPECT_GT(products, 12 * 2 * 4) << variable;  // steps, blocks, calls a block
     EXPECT_EQ(buffers, 3);
+    EXPECT_GE(scratch, 6) << variable;  // of a thread: theta, two panels, the packed one, z, a product
+    EXPECT_GE(rows, 12) << variable;    // of the table of tokens, which streams, in each step
   }
 }
 
