@@ -43,6 +43,10 @@ patch_trilinos() {
   sed -i -E -e '/^#define TEUCHOS_STATIC_SETUP/,$ s/\b(StaticSetup|staticSetup)\b/TEUCHOS_JOIN(\1, __LINE__)/g' \
     -e 's/^#define TEUCHOS_STATIC_SETUP/#define TEUCHOS_JOINED(a, b) a##b\n#define TEUCHOS_JOIN(a, b) TEUCHOS_JOINED(a, b)\n&/' \
     packages/teuchos/core/src/Teuchos_StaticSetupMacro.hpp
+  # Compiled with others, which open a namespace of that name elsewhere.
+  sed -i 's/<< Impl::human_memory_size/<< Kokkos::Impl::human_memory_size/' $kokkos/core/src/impl/Kokkos_Error.cpp
+  sed -i -E 's/([( ])Experimental::RawMemoryAllocationFailure/\1Kokkos::Experimental::RawMemoryAllocationFailure/' \
+    $kokkos/core/src/impl/Kokkos_HostSpace.cpp
   # CUDA 13 takes a location and flags where it took a device number.
   sed -i -e 's/cudaMemPrefetchAsync(ptr, bytes, space.cuda_device(),/cudaMemPrefetchAsync(ptr, bytes, cudaMemLocation{cudaMemLocationTypeDevice, space.cuda_device()}, 0,/' \
     $cuda/Kokkos_CudaSpace.cpp
@@ -90,7 +94,7 @@ build_kokkos() {  # build_kokkos NAME OPTIONS...
   shift
   rm -rf "$stage_dir/$name" "$deps/build/kokkos-$name"
   stage_dir=$stage_dir/$name build "kokkos-$name" "$trilinos_source/packages/kokkos" "$deps/$name" \
-    -DKokkos_CXX_STANDARD=20 -DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_OPENMP=ON "$@"
+    -DKokkos_CXX_STANDARD=20 -DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_OPENMP=ON -DCMAKE_UNITY_BUILD=ON "$@"
 }
 
 build_kernels() {  # build_kernels NAME OPTIONS...
