@@ -79,12 +79,20 @@ class Run:
     """The arguments, and what all cases share."""
 
     def __init__(self, args, scratch):
-        self.args, self.scratch, self.peers, self.program = args, scratch, [], None
+        self.args, self.scratch, self.peers, self.machine, self.hashes = args, scratch, [], None, set()
         self.environment = dict(os.environ, OMP_NUM_THREADS=str(args.threads))
         self.models = dict(cases.MODELS)
         if args.small:
             self.models |= dict.fromkeys(("opt-125m", "opt-1.3b"), dataclasses.replace(self.models["opt-125m"], tokens=64))
         self.server = Peer(self)  # without a model: rates, and models of other depths
+
+    def pairs(self):
+        """Numbers of pairs; the first of a case is begun at any time."""
+        for pair in range(self.args.pairs):
+            if pair > 0 and time.monotonic() - START > 60 * self.args.minutes:
+                say(f"{self.args.minutes:g} minutes are over: {pair} of {self.args.pairs} pairs were taken")
+                return
+            yield pair
 
     def distzo2(self, *words, threads=None):
         environment = self.environment | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
@@ -106,7 +114,8 @@ class Run:
         result = json.loads(self.distzo2("bench", "step", self.deck(model, ours, **words), "--json", "--noise-pairs", "0",
                                          "--repeats", str(repeats)))
         result["evaluations"] = 2 * ours.directions if ours.difference == "central" else ours.directions + 1
-        self.program = self.program or {key: result[key] for key in ("git_hash", "machine")}
+        self.machine = result["machine"]
+        self.hashes.add(result["git_hash"])  # someone may build while this runs
         return result
 
     def sentences(self, pair):
@@ -136,7 +145,7 @@ def measure_model(run, name, wanted):
     processes = {key: Peer(run, "--model", str(ROOT / model.peer) if model.tokens is None else model.peer, "--precision", key[0],
                            "--form", key[1]) for key in dict.fromkeys((p.precision, p.form) for p in peers)}
     pairs, rates, cut = [], [], set()
-    for pair in range(run.args.pairs):
+    for pair in run.pairs():
         tsv = run.sentences(pair) if model.tokens is None else None
         rates.append(run.server.ask("rates"))
         measured = {}
@@ -225,7 +234,7 @@ def evaluation(run):
     peer = Peer(run, "--model", str(ROOT / model.peer), "--form", "best")
     ours, theirs = [], []
     deck = run.deck(model, cases.Ours(), tsv=run.sentences(0))
-    for pair in range(run.args.pairs):
+    for pair in run.pairs():
         for turn in in_turn([0], [1], pair):
             if turn:
                 theirs.append(peer.ask("evaluate", path=str(tsv), batch=32, examples=examples))
@@ -243,7 +252,7 @@ def evaluation(run):
 
 def normals(run):
     rates, file = [], run.scratch / "machine.json"
-    for _ in range(run.args.pairs):
+    for _ in run.pairs():
         run.distzo2("bench", "machine", "--output", file, "--scratch", run.scratch, threads=1)
         rates.append(json.loads(file.read_text())["z_gnormals_per_s"]["value"] * 1e9)
         file.unlink()
@@ -280,7 +289,7 @@ def growth(run):
     result, rows = {}, []
     for name, (small, large) in turns.items():
         ratios = []
-        for pair in range(run.args.pairs):
+        for pair in run.pairs():
             taken = []
             for model, sequences, tokens in (small, large):
                 m = run.step(model, cases.Ours(), tokens=tokens, sequences=sequences)
@@ -298,7 +307,7 @@ def growth(run):
 def directions(run):
     model, result, rows = run.models["smollm2"], {}, []
     taken = {"one": [], **{name: [] for name in cases.DIRECTIONS}}
-    for pair in range(run.args.pairs):
+    for pair in run.pairs():
         tsv = run.sentences(pair)
         for name, ours in (("one", cases.Ours()), *((n, o) for n, (o, _) in cases.DIRECTIONS.items())):
             taken[name].append(run.step(model, ours, tsv=tsv)["step_s"])
@@ -342,6 +351,7 @@ def main():
     parser.add_argument("--pairs", type=int)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--limit", type=float, default=900)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "results/peer.json")
     args = parser.parse_args()
@@ -383,7 +393,8 @@ def main():
         "small": args.small, "threads": args.threads, "pairs": args.pairs,
         "load_average_before": load, "load_average_after": os.getloadavg(), "seconds": seconds,
         "busy_cores_of_other_processes": (all_cores - own) / seconds, "stolen_cores": stolen / seconds,
-        "pytorch": versions["pytorch"], "transformers": versions["transformers"], "amx": amx, **(run.program or {}),
+        "pytorch": versions["pytorch"], "transformers": versions["transformers"], "amx": amx,
+        "git_hash": ", ".join(sorted(run.hashes)), "machine": run.machine,
         "roofline": roofline(models) if models else None, "cases": results, "rows": rows}
     args.output.parent.mkdir(parents=True, exist_ok=True)
     args.output.write_text(json.dumps(result, indent=2) + "\n")

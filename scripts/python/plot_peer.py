@@ -44,7 +44,7 @@ def draw_seconds(axis, shown):
 
 def draw_ratios(axis, result, numbers):
     for at, number in enumerate(numbers):
-        row = next(r for r in result["rows"] if r["case"] == number and "aim_with_amx" in r)
+        row = next(r for r in result["rows"] if r["case"] == int(number) and "aim_with_amx" in r)
         m = row["measured"]
         axis.errorbar(m["median"], at, xerr=[[m["median"] - m["min"]], [m["max"] - m["median"]]], color=OURS, marker="o",
                       markersize=5, capsize=3)
@@ -68,8 +68,8 @@ def draw(result, output):
     for axis in axes:
         axis.grid(axis="x", color="#e4e4e4", linewidth=0.7)
         axis.set_axisbelow(True)
-    machine = result["machine"]
+    machine, pairs = result["machine"], min(len(case["tokens"]) for case in shown)
     figure.suptitle(f"{machine['processor']}, {result['threads']} threads, {machine['instruction_set']}; "
-                    f"medians and ranges of {result['pairs']} pairs;\nother processes took {result['busy_cores_of_other_processes']:.1f} cores; {result['git_hash']}", fontsize=9)
+                    f"medians and ranges of {pairs} pair{'s' if pairs > 1 else ''};\nother processes took {result['busy_cores_of_other_processes']:.1f} cores; {result['git_hash']}", fontsize=9)
     figure.tight_layout()
     figures.save(figure, output)
