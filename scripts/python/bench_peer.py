@@ -19,19 +19,16 @@ import sys
 import tempfile
 import time
 
+import measuring
 import peer_cases as cases
+from measuring import START, say
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/release/bin/distzo2"
-START = time.monotonic()
-
-
-def say(text):
-    print(f"[{time.monotonic() - START:5.0f} s] {text}", flush=True)
 
 
 def spread(values):
-    return {"median": statistics.median(values), "min": min(values), "max": max(values), "pairs": list(values)}
+    return measuring.spread(values) | {"pairs": list(values)}
 
 
 def busy_seconds():

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 
+from measuring import START, say
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/release/bin/distzo2"
 DECK = """model: {{shape: {shape}, weights: random, seed: 1}}
@@ -22,11 +24,6 @@ output: {{folder: {scratch}/run}}
 """
 # What is wanted: a step of at most 1.15 times the larger of the two, in at most 4.5 GiB for a budget of 4 GiB.
 MOST_RATIO, MOST_MEMORY = 1.15, 4.5 / 4
-START = time.monotonic()
-
-
-def say(text):
-    print(f"[{time.monotonic() - START:5.0f} s] {text}", flush=True)
 
 
 def gib(size):

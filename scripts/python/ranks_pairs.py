@@ -9,6 +9,8 @@ import statistics
 import subprocess
 import tempfile
 
+from measuring import spread
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/release/bin/distzo2"
 DECK = """model: {{shape: opt-125m, weights: random, seed: 1}}
@@ -62,10 +64,6 @@ def duplicated_z(deck):
     ran = subprocess.run([PROGRAM, "bench", "step", deck, "--repeats", "1", "--json"], env=environment(1), check=True,
                          stdout=subprocess.PIPE, text=True)
     return json.loads(ran.stdout)["z_s"] / 4
-
-
-def spread(values):
-    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
 def measure(name, batch, pertp, args, scratch):
